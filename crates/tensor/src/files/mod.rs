@@ -1,0 +1,93 @@
+//! Tensor files: what every format is reduced to, and opening one by its content.
+//!
+//! Each parser turns bytes into an [`Index`]: named tensors, each a region of the file plus a strided
+//! layout. Nothing is read but headers; [`TensorFile::view`] then borrows straight from the mapped file, so
+//! only the tensor asked for is touched. Parsers treat every file as hostile: no allocation follows an
+//! untrusted length, no recursion follows untrusted nesting, arithmetic is checked.
+
+use crate::DType;
+use crate::view::{Endian, TensorView, ViewError, checked_numel};
+
+/// Why bytes could not be understood as a tensor file, or one tensor of it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FormatError {
+    /// The file ends before something it promises.
+    #[error("truncated: {what} needs {needed} bytes, {available} are left")]
+    Truncated {
+        /// What was being read.
+        what: &'static str,
+        /// Bytes it needs.
+        needed: u64,
+        /// Bytes that are there.
+        available: u64,
+    },
+    /// The bytes contradict the format.
+    #[error("malformed: {0}")]
+    Malformed(String),
+    /// Well formed as far as can be told, but of a kind this reader does not decode.
+    #[error("unsupported: {0}")]
+    Unsupported(String),
+    /// Something no honest file contains: code to run, or a size out of all proportion.
+    #[error("refused: {0}")]
+    Refused(String),
+    /// Shape, strides and storage do not fit together.
+    #[error("malformed: {0}")]
+    View(#[from] ViewError),
+}
+
+/// Where one tensor lies in its file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TensorLayout {
+    /// Element type.
+    pub dtype: DType,
+    /// Size of each dimension.
+    pub shape: Vec<usize>,
+    /// Distance between neighbours, in elements.
+    pub strides: Vec<isize>,
+    /// First byte of the storage in the file.
+    pub storage_start: usize,
+    /// Bytes of the storage.
+    pub storage_len: usize,
+    /// Element of the storage at which the tensor begins.
+    pub offset: usize,
+    /// Byte order of the elements.
+    pub endian: Endian,
+}
+
+impl TensorLayout {
+    /// Borrows the tensor from the bytes of its whole file, checking every bound.
+    pub fn view<'a>(&self, file: &'a [u8]) -> Result<TensorView<'a>, FormatError> {
+        let storage = self
+            .storage_start
+            .checked_add(self.storage_len)
+            .and_then(|end| file.get(self.storage_start..end))
+            .ok_or_else(|| FormatError::Truncated {
+                what: "tensor data",
+                needed: self.storage_len as u64,
+                available: file.len().saturating_sub(self.storage_start) as u64,
+            })?;
+        let (shape, strides) = (self.shape.clone(), self.strides.clone());
+        Ok(TensorView::new(self.dtype, shape, strides, storage, self.offset, self.endian)?)
+    }
+
+    /// Bytes of the elements when laid out contiguously, or `None` if that overflows.
+    pub fn size_bytes(&self) -> Option<usize> {
+        checked_numel(&self.shape)?.checked_mul(self.dtype.size_bytes())
+    }
+}
+
+/// One named tensor of a file. A tensor that cannot be decoded does not spoil its neighbours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TensorEntry {
+    /// Dotted path inside the file; empty when the file is one bare tensor.
+    pub name: String,
+    /// Where it lies, or why it cannot be used.
+    pub layout: Result<TensorLayout, FormatError>,
+}
+
+/// What a parser found in a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Index {
+    /// The tensors, in file order (for `.pt`: the order of the pickled containers).
+    pub entries: Vec<TensorEntry>,
+}
