@@ -234,17 +234,29 @@ impl<'a> TensorView<'a> {
         })
     }
 
-    /// Calls `visit` with consecutive blocks of at most [`BLOCK_ELEMENTS`] elements covering the logical
-    /// range `range`. `T` must be the storage type of the dtype (complex: pairs).
-    #[allow(dead_code)]
-    pub(crate) fn for_each_block<T: Element>(&self, range: Range<usize>, mut visit: impl FnMut(&[T])) {
+    /// Calls `visit` with the native bytes of the logical range `range`, in row-major order, piece by piece.
+    pub(crate) fn for_each_byte_block(&self, range: Range<usize>, mut visit: impl FnMut(&[u8])) {
+        let size = self.dtype.size_bytes();
+        if let Some(bytes) = self.as_bytes() {
+            visit(&bytes[range.start * size..range.end * size]);
+            return;
+        }
+        match (self.dtype, size) {
+            (DType::C64, _) => self.for_each_typed_block::<[f32; 2]>(range, visit),
+            (DType::C128, _) => self.for_each_typed_block::<[f64; 2]>(range, visit),
+            (_, 1) => self.for_each_typed_block::<u8>(range, visit),
+            (_, 2) => self.for_each_typed_block::<u16>(range, visit),
+            (_, 4) => self.for_each_typed_block::<u32>(range, visit),
+            _ => self.for_each_typed_block::<u64>(range, visit),
+        }
+    }
+
+    fn for_each_typed_block<T: Element>(&self, range: Range<usize>, mut visit: impl FnMut(&[u8])) {
         let blocks = Blocks::<T>::new(self);
         let mut scratch = Vec::new();
-        let mut start = range.start;
-        while start < range.end {
+        for start in range.clone().step_by(BLOCK_ELEMENTS) {
             let len = BLOCK_ELEMENTS.min(range.end - start);
-            visit(blocks.read(start, len, &mut scratch));
-            start += len;
+            visit(bytemuck::cast_slice(blocks.read(start, len, &mut scratch)));
         }
     }
 }
