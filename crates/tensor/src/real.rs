@@ -15,6 +15,9 @@ pub(crate) trait Real:
     + Mul<Output = Self>
     + Div<Output = Self>
 {
+    /// Rows of this type in AVX2 registers.
+    #[cfg(target_arch = "x86_64")]
+    type Avx2: crate::simd::Vector<Scalar = Self>;
     const ZERO: Self;
     const INFINITY: Self;
     const NEG_INFINITY: Self;
@@ -24,8 +27,10 @@ pub(crate) trait Real:
 }
 
 macro_rules! real {
-    ($($type:ident)*) => { $(
+    ($($type:ident, $avx2:ident;)*) => { $(
         impl Real for $type {
+            #[cfg(target_arch = "x86_64")]
+            type Avx2 = crate::simd::$avx2;
             const ZERO: Self = 0.0;
             const INFINITY: Self = $type::INFINITY;
             const NEG_INFINITY: Self = $type::NEG_INFINITY;
@@ -39,4 +44,7 @@ macro_rules! real {
     )* };
 }
 
-real! { f32 f64 }
+real! {
+    f32, F32x8;
+    f64, F64x8;
+}

@@ -3,11 +3,11 @@
 
 use super::Totals;
 use super::arithmetic::InF64;
-use super::real::{SCALED_WITHIN, distances, relative_errors};
+use super::real::{SCALED_WITHIN, errors_against_golden};
 use crate::TensorView;
 use crate::decode::{Integer, as_integer};
 use crate::parallel::map_chunks;
-use crate::simd::{Level, multiversion};
+use crate::simd::Level;
 use crate::view::BLOCK_ELEMENTS;
 
 pub(super) fn compare<I: Integer>(
@@ -31,10 +31,8 @@ pub(super) fn compare<I: Integer>(
                 target_wide.extend(target.iter().map(|value| value.to_f64()));
                 golden_wide.clear();
                 golden_wide.extend(golden.iter().map(|value| value.to_f64()));
-                let mut totals = Totals::EMPTY;
-                distances(level, &target_wide, &golden_wide, &mut totals);
-                relative_errors::<InF64>(level, &target_wide, &golden_wide, &mut totals);
-                scaled_errors(level, target, golden, &mut totals);
+                let mut totals = errors_against_golden::<InF64>(level, &target_wide, &golden_wide);
+                scaled_errors(target, golden, &mut totals);
                 if totals.equal < len as u64 {
                     let first = target.iter().zip(golden).position(|(t, g)| t != g);
                     totals.first_mismatch = first.map(|index| (start + index) as u64);
@@ -47,18 +45,16 @@ pub(super) fn compare<I: Integer>(
     )
 }
 
-multiversion! {
-    fn scaled_errors[I: Integer](level, target: &[I], golden: &[I], totals: &mut Totals) {
-        for (&t, &g) in target.iter().zip(golden) {
-            totals.equal += u64::from(t == g);
-            let distance = t.wrapping_distance(g).to_f64();
-            let larger = t.wrapping_magnitude().max(g.wrapping_magnitude()).to_f64();
-            totals.scaled_max_abs = totals.scaled_max_abs.max(distance);
-            // 0/0 is NaN, which max ignores: it counts as zero.
-            totals.scaled_max_relative = totals.scaled_max_relative.max((distance / larger).min(f64::MAX));
-            for (count, limit) in totals.scaled_within.iter_mut().zip(SCALED_WITHIN) {
-                *count += u64::from(distance <= limit * larger);
-            }
+fn scaled_errors<I: Integer>(target: &[I], golden: &[I], totals: &mut Totals) {
+    for (&t, &g) in target.iter().zip(golden) {
+        totals.equal += u64::from(t == g);
+        let distance = t.wrapping_distance(g).to_f64();
+        let larger = t.wrapping_magnitude().max(g.wrapping_magnitude()).to_f64();
+        totals.scaled_max_abs = totals.scaled_max_abs.max(distance);
+        // 0/0 is NaN, which max ignores: it counts as zero.
+        totals.scaled_max_relative = totals.scaled_max_relative.max((distance / larger).min(f64::MAX));
+        for (count, limit) in totals.scaled_within.iter_mut().zip(SCALED_WITHIN) {
+            *count += u64::from(distance <= limit * larger);
         }
     }
 }

@@ -5,11 +5,8 @@ use super::{NonFinite, Totals};
 use crate::decode::Decoded;
 use crate::parallel::map_chunks;
 use crate::real::Real;
-use crate::simd::{Level, multiversion};
+use crate::simd::{Level, Row, Vector, by_level, split_rows};
 use crate::view::BLOCK_ELEMENTS;
-
-/// Independent accumulators per block. Part of the definition of every sum.
-pub(super) const LANES: usize = 8;
 
 pub(super) const WITHIN: [f64; 3] = [0.001, 0.005, 0.01];
 pub(super) const SCALED_WITHIN: [f64; 2] = [0.001, 0.01];
@@ -39,23 +36,34 @@ pub(super) fn compare<A: Arithmetic>(
 }
 
 fn of_block<A: Arithmetic>(level: Level, start: usize, target: &[A::Work], golden: &[A::Work]) -> Totals {
-    let mut totals = Totals::EMPTY;
-    scaled_errors::<A>(level, target, golden, &mut totals);
+    let (target_rows, target_rest) = split_rows(target);
+    let (golden_rows, golden_rest) = split_rows(golden);
+    let mut totals =
+        scaled_errors_of_rows::<A>(level, target_rows, golden_rows)
+            .merge(scaled_errors::<Row<A::Work, 1>, A>(target_rest, golden_rest));
     if totals.equal < target.len() as u64 {
         let first = target.iter().zip(golden).position(|(t, g)| t != g);
         totals.first_mismatch = first.map(|index| (start + index) as u64);
     }
-    let mut clean = totals;
-    distances(level, target, golden, &mut clean);
-    if clean.target_squares.is_finite() && clean.golden_squares.is_finite() {
-        relative_errors::<A>(level, target, golden, &mut clean);
-        return clean;
+    let errors = errors_against_golden::<A>(level, target, golden);
+    if errors.target_squares.is_finite() && errors.golden_squares.is_finite() {
+        return totals.merge(errors);
     }
     // Something is NaN or infinite: take those positions out of both sides and measure the rest.
     let (target, golden) = zero_non_finite(target, golden, &mut totals);
-    distances(level, &target, &golden, &mut totals);
-    relative_errors::<A>(level, &target, &golden, &mut totals);
-    totals
+    totals.merge(errors_against_golden::<A>(level, &target, &golden))
+}
+
+/// Distances and relative errors of a block of finite values.
+pub(super) fn errors_against_golden<A: Arithmetic>(
+    level: Level,
+    target: &[A::Work],
+    golden: &[A::Work],
+) -> Totals {
+    let (target_rows, target_rest) = split_rows(target);
+    let (golden_rows, golden_rest) = split_rows(golden);
+    errors_of_rows::<A>(level, target_rows, golden_rows)
+        .merge(errors::<Row<A::Work, 1>, A>(target_rest, golden_rest))
 }
 
 fn zero_non_finite<W: Real>(target: &[W], golden: &[W], totals: &mut Totals) -> (Vec<W>, Vec<W>) {
@@ -76,117 +84,91 @@ fn zero_non_finite<W: Real>(target: &[W], golden: &[W], totals: &mut Totals) -> 
     (target, golden)
 }
 
-multiversion! {
-    /// Inner products and distances, in f64.
-    pub(super) fn distances[W: Real](level, target: &[W], golden: &[W], totals: &mut Totals) {
-        let mut dot = [0f64; LANES];
-        let mut target_squares = [0f64; LANES];
-        let mut golden_squares = [0f64; LANES];
-        let mut distance_squares = [0f64; LANES];
-        let mut max_abs = [0f64; LANES];
-        let mut step = |i: usize, t: W, g: W| {
-            let (t, g) = (t.to_f64(), g.to_f64());
-            let difference = t - g;
-            dot[i] += t * g;
-            target_squares[i] += t * t;
-            golden_squares[i] += g * g;
-            distance_squares[i] += difference * difference;
-            let magnitude = difference.abs();
-            max_abs[i] = if magnitude > max_abs[i] { magnitude } else { max_abs[i] };
-        };
-        let (target_rows, target_tail) = target.as_chunks::<LANES>();
-        let (golden_rows, golden_tail) = golden.as_chunks::<LANES>();
-        for (target, golden) in target_rows.iter().zip(golden_rows) {
-            for i in 0..LANES {
-                step(i, target[i], golden[i]);
-            }
-        }
-        for (i, (&t, &g)) in target_tail.iter().zip(golden_tail).enumerate() {
-            step(i, t, g);
-        }
-        totals.dot = dot.iter().sum();
-        totals.target_squares = target_squares.iter().sum();
-        totals.golden_squares = golden_squares.iter().sum();
-        totals.distance_squares = distance_squares.iter().sum();
-        totals.max_abs = max_abs.into_iter().fold(0.0, f64::max);
+by_level! {
+    fn errors_of_rows<A: Arithmetic>(target: &[A::Work], golden: &[A::Work]) -> Totals = errors on A::Work
+}
+
+/// Distances, in f64, and errors relative to the golden side, in numpy's arithmetic.
+#[inline(always)]
+fn errors<V: Vector<Scalar = A::Work>, A: Arithmetic>(target: &[A::Work], golden: &[A::Work]) -> Totals {
+    let zero = V::Wide::splat(0.0);
+    let (mut dot, mut target_squares, mut golden_squares) = (zero, zero, zero);
+    let (mut distance_squares, mut max_abs) = (zero, zero);
+
+    let epsilon = V::splat(A::constant(f64::EPSILON));
+    let limits = WITHIN.map(|limit| V::splat(A::constant(limit)));
+    let mut max_relative = V::splat(A::Work::ZERO);
+    let mut nans = V::no_count();
+    let mut within = [V::no_count(); 3];
+
+    for (target, golden) in target.chunks_exact(V::LANES).zip(golden.chunks_exact(V::LANES)) {
+        let (target, golden) = (V::load(target), V::load(golden));
+
+        let (wide_target, wide_golden) = (target.widen(), golden.widen());
+        let difference = wide_target.sub(wide_golden);
+        dot = dot.add(wide_target.mul(wide_golden));
+        target_squares = target_squares.add(wide_target.mul(wide_target));
+        golden_squares = golden_squares.add(wide_golden.mul(wide_golden));
+        distance_squares = distance_squares.add(difference.mul(difference));
+        max_abs = difference.abs().max(max_abs);
+
+        let shift = golden.where_zero(epsilon);
+        let (target, golden) = (A::round(target.add(shift)), A::round(golden.add(shift)));
+        let relative = A::round(A::round(target.sub(golden)).div(golden)).abs();
+        max_relative = relative.max(max_relative);
+        nans = V::count_nan(nans, relative);
+        within[0] = V::count_lt(within[0], relative, limits[0]);
+        within[1] = V::count_lt(within[1], relative, limits[1]);
+        within[2] = V::count_lt(within[2], relative, limits[2]);
+    }
+    Totals {
+        dot: dot.sum(),
+        target_squares: target_squares.sum(),
+        golden_squares: golden_squares.sum(),
+        distance_squares: distance_squares.sum(),
+        max_abs: max_abs.fold(0.0, f64::max),
+        max_relative: if V::total(nans) > 0 { f64::NAN } else { max_relative.fold(0.0, f64::max) },
+        within: within.map(V::total),
+        ..Totals::EMPTY
     }
 }
 
-multiversion! {
-    /// Errors relative to the golden side.
-    pub(super) fn relative_errors[A: Arithmetic](level, target: &[A::Work], golden: &[A::Work], totals: &mut Totals) {
-        let epsilon = A::constant(f64::EPSILON);
-        let limits = WITHIN.map(A::constant);
-        let mut largest = [A::Work::ZERO; LANES];
-        let mut nans = [0u32; LANES];
-        let mut within = [[0u32; LANES]; 3];
-        let mut step = |i: usize, t: A::Work, g: A::Work| {
-            let shift = if g == A::Work::ZERO { epsilon } else { A::Work::ZERO };
-            let (t, g) = (A::round(t + shift), A::round(g + shift));
-            let relative = A::round(A::round(t - g) / g).magnitude();
-            largest[i] = if relative > largest[i] { relative } else { largest[i] };
-            nans[i] += u32::from(relative.partial_cmp(&relative).is_none());
-            for (count, &limit) in within.iter_mut().zip(&limits) {
-                count[i] += u32::from(relative < limit);
-            }
-        };
-        let (target_rows, target_tail) = target.as_chunks::<LANES>();
-        let (golden_rows, golden_tail) = golden.as_chunks::<LANES>();
-        for (target, golden) in target_rows.iter().zip(golden_rows) {
-            for i in 0..LANES {
-                step(i, target[i], golden[i]);
-            }
-        }
-        for (i, (&t, &g)) in target_tail.iter().zip(golden_tail).enumerate() {
-            step(i, t, g);
-        }
-        let has_nan = nans.iter().any(|&count| count > 0);
-        let largest = largest.into_iter().map(Real::to_f64).fold(0.0, f64::max);
-        totals.max_relative = if has_nan { f64::NAN } else { largest };
-        totals.within = within.map(|lanes| lanes.iter().map(|&count| u64::from(count)).sum());
-    }
+by_level! {
+    fn scaled_errors_of_rows<A: Arithmetic>(target: &[A::Work], golden: &[A::Work]) -> Totals
+        = scaled_errors on A::Work
 }
 
-multiversion! {
-    /// Equality, and errors relative to the larger magnitude.
-    fn scaled_errors[A: Arithmetic](level, target: &[A::Work], golden: &[A::Work], totals: &mut Totals) {
-        let limits = SCALED_WITHIN.map(A::constant);
-        let finite_max = A::Work::from_f64(A::LARGEST);
-        let mut equal = [0u32; LANES];
-        let mut max_abs = [A::Work::ZERO; LANES];
-        let mut nans = [0u32; LANES];
-        let mut max_relative = [A::Work::ZERO; LANES];
-        let mut within = [[0u32; LANES]; 2];
-        let mut step = |i: usize, t: A::Work, g: A::Work| {
-            equal[i] += u32::from(t == g);
-            let distance = A::round(t - g).magnitude();
-            let (t, g) = (t.magnitude(), g.magnitude());
-            let larger = if t > g { t } else { g };
-            max_abs[i] = if distance > max_abs[i] { distance } else { max_abs[i] };
-            nans[i] += u32::from(distance.partial_cmp(&distance).is_none());
-            // NaN fails the comparison below and so counts as zero.
-            let relative = A::round(distance / larger);
-            let relative = if relative > finite_max { finite_max } else { relative };
-            max_relative[i] = if relative > max_relative[i] { relative } else { max_relative[i] };
-            for (count, &limit) in within.iter_mut().zip(&limits) {
-                count[i] += u32::from(distance <= A::round(limit * larger));
-            }
-        };
-        let (target_rows, target_tail) = target.as_chunks::<LANES>();
-        let (golden_rows, golden_tail) = golden.as_chunks::<LANES>();
-        for (target, golden) in target_rows.iter().zip(golden_rows) {
-            for i in 0..LANES {
-                step(i, target[i], golden[i]);
-            }
-        }
-        for (i, (&t, &g)) in target_tail.iter().zip(golden_tail).enumerate() {
-            step(i, t, g);
-        }
-        let has_nan = nans.iter().any(|&count| count > 0);
-        let largest = max_abs.into_iter().map(Real::to_f64).fold(0.0, f64::max);
-        totals.equal = equal.iter().map(|&count| u64::from(count)).sum();
-        totals.scaled_max_abs = if has_nan { f64::NAN } else { largest };
-        totals.scaled_max_relative = max_relative.into_iter().map(Real::to_f64).fold(0.0, f64::max);
-        totals.scaled_within = within.map(|lanes| lanes.iter().map(|&count| u64::from(count)).sum());
+/// Equality, and errors relative to the larger magnitude.
+#[inline(always)]
+fn scaled_errors<V: Vector<Scalar = A::Work>, A: Arithmetic>(
+    target: &[A::Work],
+    golden: &[A::Work],
+) -> Totals {
+    let limits = SCALED_WITHIN.map(|limit| V::splat(A::constant(limit)));
+    let largest_finite = V::splat(A::Work::from_f64(A::LARGEST));
+    let mut equal = V::no_count();
+    let mut nans = V::no_count();
+    let mut max_abs = V::splat(A::Work::ZERO);
+    let mut max_relative = V::splat(A::Work::ZERO);
+    let mut within = [V::no_count(); 2];
+    for (target, golden) in target.chunks_exact(V::LANES).zip(golden.chunks_exact(V::LANES)) {
+        let (target, golden) = (V::load(target), V::load(golden));
+        equal = V::count_eq(equal, target, golden);
+        let distance = A::round(target.sub(golden)).abs();
+        let larger = target.abs().max(golden.abs());
+        nans = V::count_nan(nans, distance);
+        max_abs = distance.max(max_abs);
+        // Infinity becomes the largest finite value; NaN loses every comparison and so counts as zero.
+        let relative = largest_finite.min(A::round(distance.div(larger)));
+        max_relative = relative.max(max_relative);
+        within[0] = V::count_le(within[0], distance, A::round(limits[0].mul(larger)));
+        within[1] = V::count_le(within[1], distance, A::round(limits[1].mul(larger)));
+    }
+    Totals {
+        equal: V::total(equal),
+        scaled_max_abs: if V::total(nans) > 0 { f64::NAN } else { max_abs.fold(0.0, f64::max) },
+        scaled_max_relative: max_relative.fold(0.0, f64::max),
+        scaled_within: within.map(V::total),
+        ..Totals::EMPTY
     }
 }

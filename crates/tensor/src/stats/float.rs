@@ -4,23 +4,11 @@ use super::{Number, Statistics};
 use crate::decode::Decoded;
 use crate::parallel::map_chunks;
 use crate::real::Real;
-use crate::simd::{Level, multiversion};
+use crate::simd::{Level, Row, Vector, by_level, split_rows};
 use crate::view::BLOCK_ELEMENTS;
-
-/// Independent accumulators per block. Part of the definition of every sum.
-const LANES: usize = 16;
 
 /// Below this a sum of squares in f64 has lost precision to underflow.
 const SQUARES_UNDERFLOW: f64 = 1e-280;
-
-/// Accumulators of one block, element `i` going to lane `i % LANES`.
-struct Lanes<W> {
-    sum: [f64; LANES],
-    squares: [f64; LANES],
-    max: [W; LANES],
-    min: [W; LANES],
-    zeros: [u32; LANES],
-}
 
 /// Sums over the finite elements of a chunk, and counts of the others.
 #[derive(Clone, Copy)]
@@ -80,79 +68,76 @@ pub(super) fn of_float<W: Real>(level: Level, numel: usize, values: &Decoded<'_,
 }
 
 fn of_block<W: Real>(level: Level, block: &[W]) -> Partial {
-    let mut lanes = Lanes {
-        sum: [0.0; LANES],
-        squares: [0.0; LANES],
-        max: [W::NEG_INFINITY; LANES],
-        min: [W::INFINITY; LANES],
-        zeros: [0; LANES],
-    };
-    accumulate(level, block, &mut lanes);
-    let squares = lanes.squares.iter().sum::<f64>();
-    if !squares.is_finite() {
-        // Something here is NaN or infinite (or its square overflows f64): look at each element.
-        return of_block_with_care(block);
+    let (rows, rest) = split_rows(block);
+    let partial = finite_sums_of_rows(level, rows).merge(finite_sums::<Row<W, 1>, W>(rest));
+    if partial.squares.is_finite() {
+        return partial;
+    }
+    // Something here is NaN or infinite (or its square overflows f64): tell the elements apart.
+    sums_of_rows(level, rows).merge(sums::<Row<W, 1>, W>(rest))
+}
+
+by_level! { fn finite_sums_of_rows<W: Real>(rows: &[W]) -> Partial = finite_sums on W }
+by_level! { fn sums_of_rows<W: Real>(rows: &[W]) -> Partial = sums on W }
+
+/// Sums over whole rows, right if all of them are finite.
+#[inline(always)]
+fn finite_sums<V: Vector<Scalar = W>, W: Real>(rows: &[W]) -> Partial {
+    let mut sum = V::Wide::splat(0.0);
+    let mut squares = V::Wide::splat(0.0);
+    let mut max = V::splat(W::NEG_INFINITY);
+    let mut min = V::splat(W::INFINITY);
+    let mut zeros = V::no_count();
+    for row in rows.chunks_exact(V::LANES) {
+        let row = V::load(row);
+        let wide = row.widen();
+        sum = sum.add(wide);
+        squares = squares.add(wide.mul(wide));
+        max = row.max(max);
+        min = row.min(min);
+        zeros = V::count_eq(zeros, row, V::splat(W::ZERO));
     }
     Partial {
-        sum: lanes.sum.iter().sum(),
-        squares,
-        max: lanes.max.iter().fold(f64::NEG_INFINITY, |max, x| max.max(x.to_f64())),
-        min: lanes.min.iter().fold(f64::INFINITY, |min, x| min.min(x.to_f64())),
-        zeros: lanes.zeros.iter().map(|&zeros| u64::from(zeros)).sum(),
+        sum: sum.sum(),
+        squares: squares.sum(),
+        max: max.fold(f64::NEG_INFINITY, f64::max),
+        min: min.fold(f64::INFINITY, f64::min),
+        zeros: V::total(zeros),
         ..Partial::EMPTY
     }
 }
 
-multiversion! {
-    fn accumulate[W: Real](level, block: &[W], lanes: &mut Lanes<W>) {
-        let mut sum = lanes.sum;
-        let mut squares = lanes.squares;
-        let mut max = lanes.max;
-        let mut min = lanes.min;
-        let mut zeros = lanes.zeros;
-        let (rows, tail) = block.as_chunks::<LANES>();
-        for row in rows {
-            for i in 0..LANES {
-                let x = row[i];
-                let wide = x.to_f64();
-                sum[i] += wide;
-                squares[i] += wide * wide;
-                max[i] = if x > max[i] { x } else { max[i] };
-                min[i] = if x < min[i] { x } else { min[i] };
-                zeros[i] += u32::from(x == W::ZERO);
-            }
-        }
-        for (i, &x) in tail.iter().enumerate() {
-            let wide = x.to_f64();
-            sum[i] += wide;
-            squares[i] += wide * wide;
-            max[i] = if x > max[i] { x } else { max[i] };
-            min[i] = if x < min[i] { x } else { min[i] };
-            zeros[i] += u32::from(x == W::ZERO);
-        }
-        *lanes = Lanes { sum, squares, max, min, zeros };
+/// Sums over the finite elements of whole rows, and counts of the others.
+#[inline(always)]
+fn sums<V: Vector<Scalar = W>, W: Real>(rows: &[W]) -> Partial {
+    let (lowest, highest) = (V::splat(W::NEG_INFINITY), V::splat(W::INFINITY));
+    let mut sum = V::Wide::splat(0.0);
+    let mut squares = V::Wide::splat(0.0);
+    let (mut max, mut min) = (lowest, highest);
+    let mut zeros = V::no_count();
+    let (mut nan, mut pos_inf, mut neg_inf) = (V::no_count(), V::no_count(), V::no_count());
+    for row in rows.chunks_exact(V::LANES) {
+        let row = V::load(row);
+        let wide = row.finite_or(V::splat(W::ZERO)).widen();
+        sum = sum.add(wide);
+        squares = squares.add(wide.mul(wide));
+        max = row.finite_or(lowest).max(max);
+        min = row.finite_or(highest).min(min);
+        zeros = V::count_eq(zeros, row, V::splat(W::ZERO));
+        nan = V::count_nan(nan, row);
+        pos_inf = V::count_eq(pos_inf, row, highest);
+        neg_inf = V::count_eq(neg_inf, row, lowest);
     }
-}
-
-fn of_block_with_care<W: Real>(block: &[W]) -> Partial {
-    let mut partial = Partial::EMPTY;
-    for &x in block {
-        let x = x.to_f64();
-        if x.is_finite() {
-            partial.sum += x;
-            partial.squares += x * x;
-            partial.max = partial.max.max(x);
-            partial.min = partial.min.min(x);
-            partial.zeros += u64::from(x == 0.0);
-        } else if x.is_nan() {
-            partial.nan += 1;
-        } else if x > 0.0 {
-            partial.pos_inf += 1;
-        } else {
-            partial.neg_inf += 1;
-        }
+    Partial {
+        sum: sum.sum(),
+        squares: squares.sum(),
+        max: max.fold(f64::NEG_INFINITY, f64::max),
+        min: min.fold(f64::INFINITY, f64::min),
+        nan: V::total(nan),
+        pos_inf: V::total(pos_inf),
+        neg_inf: V::total(neg_inf),
+        zeros: V::total(zeros),
     }
-    partial
 }
 
 fn finish(numel: usize, partial: Partial, rescaled_sums: impl Fn(f64) -> (f64, f64)) -> Statistics {

@@ -4,10 +4,8 @@ use super::{Number, Statistics};
 use crate::TensorView;
 use crate::decode::{Decoded, Integer};
 use crate::parallel::map_chunks;
-use crate::simd::{Level, multiversion};
+use crate::simd::{LANES, Level, by_level};
 use crate::view::{BLOCK_ELEMENTS, Blocks};
-
-const LANES: usize = 16;
 
 struct Partial<I> {
     sum: i128,
@@ -64,42 +62,51 @@ pub(super) fn of_integer<I: Integer>(level: Level, numel: usize, values: &Decode
     }
 }
 
+/// Plain loops over fixed lanes: compilers vectorise integer arithmetic well by themselves.
 fn of_block<I: Integer>(level: Level, block: &[I]) -> Option<Partial<I>> {
     let &first = block.first()?;
-    let mut partial = Partial { sum: 0, squares: 0.0, max: first, min: first, zeros: 0 };
-    accumulate(level, block, &mut partial);
-    Some(partial)
+    let (rows, rest) = block.as_chunks::<LANES>();
+    Some(sums_of_rows(level, rows, first).merge(sums(rest.as_chunks::<1>().0, first)))
 }
 
-multiversion! {
-    fn accumulate[I: Integer](level, block: &[I], partial: &mut Partial<I>) {
-        let mut sum = [0i64; LANES];
-        let mut squares = [0f64; LANES];
-        let mut max = [partial.max; LANES];
-        let mut min = [partial.min; LANES];
-        let mut zeros = [0u32; LANES];
-        // 64-bit elements could overflow even one block's i64 sum.
-        let narrow = size_of::<I>() < 8;
-        let mut wide_sum = 0i128;
-        for row in block.chunks(LANES) {
-            for (i, &x) in row.iter().enumerate() {
-                if narrow {
-                    sum[i] += x.to_i128() as i64;
-                } else {
-                    wide_sum += x.to_i128();
-                }
-                let wide = x.to_f64();
-                squares[i] += wide * wide;
-                max[i] = max[i].max(x);
-                min[i] = min[i].min(x);
-                zeros[i] += u32::from(x == I::zeroed());
+by_level! { fn sums_of_rows<I: Integer>(rows: &[[I; LANES]], first: I) -> Partial<I> = full_row_sums }
+
+#[inline(always)]
+fn full_row_sums<I: Integer>(rows: &[[I; LANES]], first: I) -> Partial<I> {
+    sums(rows, first)
+}
+
+#[inline(always)]
+fn sums<I: Integer, const N: usize>(rows: &[[I; N]], first: I) -> Partial<I> {
+    let mut sum = [0i64; N];
+    let mut squares = [0f64; N];
+    let mut max = [first; N];
+    let mut min = [first; N];
+    let mut zeros = [0u32; N];
+    // 64-bit elements could overflow even one block's i64 sum.
+    let narrow = size_of::<I>() < 8;
+    let mut wide_sum = 0i128;
+    for row in rows {
+        for lane in 0..N {
+            let x = row[lane];
+            if narrow {
+                sum[lane] += x.to_i128() as i64;
+            } else {
+                wide_sum += x.to_i128();
             }
+            let wide = x.to_f64();
+            squares[lane] += wide * wide;
+            max[lane] = max[lane].max(x);
+            min[lane] = min[lane].min(x);
+            zeros[lane] += u32::from(x == I::zeroed());
         }
-        partial.sum = wide_sum + sum.iter().map(|&sum| i128::from(sum)).sum::<i128>();
-        partial.squares = squares.iter().sum();
-        partial.max = max.into_iter().fold(partial.max, I::max);
-        partial.min = min.into_iter().fold(partial.min, I::min);
-        partial.zeros = zeros.iter().map(|&zeros| u64::from(zeros)).sum();
+    }
+    Partial {
+        sum: wide_sum + sum.iter().map(|&sum| i128::from(sum)).sum::<i128>(),
+        squares: squares.iter().sum(),
+        max: max.into_iter().fold(first, I::max),
+        min: min.into_iter().fold(first, I::min),
+        zeros: zeros.iter().map(|&zeros| u64::from(zeros)).sum(),
     }
 }
 
