@@ -1,4 +1,5 @@
 //! `.npy` files by real numpy, read bit for bit, and hostile ones.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, its helpers too")]
 
 mod tensor_files;
 
@@ -43,22 +44,26 @@ fn every_file_in_the_directory_is_in_the_manifest() {
     }
 }
 
-/// What we write of a row-major little-endian array is the very file numpy writes.
+/// What we write of a row-major little-endian array is the very file numpy writes; of the float8 types that
+/// numpy could not load again, the file it loads by their full name.
 #[test]
 fn written_files_are_numpys_own() {
+    let by_name = ["named_float8_e5m2.npy", "named_float8_e4m3fnuz.npy", "named_float8_e5m2fnuz.npy"];
     let mut compared = 0;
     for expected in tensor_files::manifest("npy") {
-        if !expected.file.starts_with("c_") || expected.file == "c_float8_e5m2.npy" {
+        let file = expected.file.as_str();
+        let plain =
+            (file.starts_with("c_") || file.starts_with("scalar_")) && !file.ends_with("float8_e5m2.npy");
+        if !plain && !by_name.contains(&file) {
             continue;
         }
-        let path = tensor_files::fixtures("npy").join(&expected.file);
-        let file = TensorFile::open(&path).unwrap();
+        let path = tensor_files::fixtures("npy").join(file);
         let mut written = Vec::new();
-        npy::write(&mut written, &file.view(0).unwrap()).unwrap();
-        assert!(written == std::fs::read(&path).unwrap(), "{}", expected.file);
+        npy::write(&mut written, &TensorFile::open(&path).unwrap().view(0).unwrap()).unwrap();
+        assert!(written == std::fs::read(&path).unwrap(), "{file}");
         compared += 1;
     }
-    assert_eq!(compared, 16);
+    assert_eq!(compared, 2 * 16 + 3);
 }
 
 #[test]
@@ -135,9 +140,9 @@ fn nesting_does_not_nest_the_parser() {
 
 #[test]
 fn many_keys_and_many_dimensions_are_refused_at_once() {
-    let keys: String = (0..1_000_000).map(|n| format!("'k{n}': 1, ")).collect();
+    let keys = "'k': 1, ".repeat(1_000_000);
     let error = npy::parse(&file(2, &format!("{{{keys}}}"), &[])).unwrap_err();
-    assert!(error.to_string().contains("unknown key \"k0\""), "{error}");
+    assert!(error.to_string().contains("unknown key \"k\""), "{error}");
 
     let same = "'shape': (), ".repeat(1_000_000);
     let error = npy::parse(&file(2, &format!("{{{same}}}"), &[])).unwrap_err();

@@ -284,9 +284,8 @@ impl<'a> Scanner<'a> {
 
     /// A quoted string without escapes: numpy needs none.
     fn string(&mut self) -> Result<&'a [u8], FormatError> {
-        let quote = match self.peek() {
-            Some(quote @ (b'\'' | b'"')) => quote,
-            _ => return Err(self.unexpected("a string")),
+        let Some(quote @ (b'\'' | b'"')) = self.peek() else {
+            return Err(self.unexpected("a string"));
         };
         let rest = &self.text[self.position + 1..];
         let stop = rest.iter().position(|&byte| matches!(byte, b'\\' | b'\n') || byte == quote);

@@ -187,35 +187,33 @@ impl FileError {
                 io::ErrorKind::InvalidInput => Some("copy the data into an ordinary file first"),
                 _ => None,
             },
-            FileError::Format { format, source, .. } => hint_for(*format, source),
-            FileError::Tensor { source, .. } => hint_for(None, source),
+            FileError::Format { format, source, .. } => Some(hint_for(*format, source)),
+            FileError::Tensor { source, .. } => Some(hint_for(None, source)),
         }
     }
 }
 
-fn hint_for(format: Option<Format>, error: &FormatError) -> Option<&'static str> {
+fn hint_for(format: Option<Format>, error: &FormatError) -> &'static str {
     match error {
-        FormatError::Truncated { .. } => Some(
-            "the file is cut short: was the writer killed, or is the copy incomplete? write or copy it again",
-        ),
+        FormatError::Truncated { .. } => {
+            "the file is cut short: was the writer killed, or is the copy incomplete? write or copy it again"
+        }
         FormatError::Refused(what) if format == Some(Format::Pt) || what.contains("global") => {
-            Some("only tensors and plain containers are read; re-save the file as a state_dict")
+            "only tensors and plain containers are read; re-save the file as a state_dict"
         }
         FormatError::Refused(_) => {
-            Some("no honest file looks like this: check where it comes from, and write or copy it again")
+            "no honest file looks like this: check where it comes from, and write or copy it again"
         }
-        FormatError::Unsupported(what) if what.contains("LFS") => Some("run `git lfs pull` to download it"),
+        FormatError::Unsupported(what) if what.contains("LFS") => "run `git lfs pull` to download it",
         FormatError::Unsupported(what) if what.contains("compress") => {
-            Some("decompress the file, or save it again without compression")
+            "decompress the file, or save it again without compression"
         }
         FormatError::Unsupported(what) if what.starts_with("not a tensor file") => {
-            Some("msprobe reads .npy, .pt/.pth/.bin and .safetensors")
+            "msprobe reads .npy, .pt/.pth/.bin and .safetensors"
         }
-        FormatError::Unsupported(_) => {
-            Some("save it again as plain dense tensors in .npy, .pt or .safetensors")
-        }
+        FormatError::Unsupported(_) => "save it again as plain dense tensors in .npy, .pt or .safetensors",
         FormatError::Malformed(_) | FormatError::View(_) => {
-            Some("the file is damaged, or not what its name says: write or copy it again")
+            "the file is damaged, or not what its name says: write or copy it again"
         }
     }
 }

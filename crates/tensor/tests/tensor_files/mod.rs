@@ -42,7 +42,9 @@ pub(crate) fn manifest(kind: &str) -> Vec<Expected> {
 pub(crate) fn hex(view: &TensorView<'_>) -> String {
     let mut file = Vec::new();
     npy::write(&mut file, view).unwrap();
-    file[file.len() - view.size_bytes()..].iter().map(|byte| format!("{byte:02x}")).collect()
+    file[file.len() - view.size_bytes()..]
+        .iter()
+        .fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
 /// Touches all of every usable tensor that is not absurdly large.
