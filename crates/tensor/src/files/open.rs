@@ -58,7 +58,7 @@ impl Format {
             Some(Format::Npy)
         } else if is("safetensors") {
             Some(Format::Safetensors)
-        } else if is("pt") || is("pth") || is("bin") || is("ckpt") {
+        } else if is("pt") || is("pth") || is("bin") {
             Some(Format::Pt)
         } else {
             None
@@ -165,15 +165,22 @@ pub enum FileError {
         source: FormatError,
     },
     /// One tensor cannot be used; its neighbours may be.
-    #[error("cannot read tensor {tensor:?} of {}: {source}", path.display())]
+    #[error("cannot read {}: {source}", place(path, tensor))]
     Tensor {
         /// The file.
         path: PathBuf,
-        /// Its name in the file.
+        /// Its name in the file; empty when the file is one bare tensor.
         tensor: String,
         /// What is wrong with it.
         source: FormatError,
     },
+}
+
+fn place(path: &Path, tensor: &str) -> String {
+    match tensor {
+        "" => path.display().to_string(),
+        _ => format!("tensor {tensor:?} of {}", path.display()),
+    }
 }
 
 impl FileError {
@@ -501,6 +508,13 @@ mod tests {
         };
         assert_eq!(error.to_string(), "cannot read /x/y.pt: refused: the pickle names the global os.system");
         assert!(error.hint().unwrap().contains("state_dict"));
+    }
+
+    #[test]
+    fn a_bare_tensor_is_called_by_its_file() {
+        let source = FormatError::Unsupported("sparse layout".into());
+        let error = FileError::Tensor { path: "/x/y.pt".into(), tensor: String::new(), source };
+        assert_eq!(error.to_string(), "cannot read /x/y.pt: unsupported: sparse layout");
     }
 
     #[test]
