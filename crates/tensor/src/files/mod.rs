@@ -5,6 +5,12 @@
 //! only the tensor asked for is touched. Parsers treat every file as hostile: no allocation follows an
 //! untrusted length, no recursion follows untrusted nesting, arithmetic is checked.
 
+pub mod npy;
+mod open;
+pub mod safetensors;
+
+pub use open::{FileError, Format, TensorFile};
+
 use crate::DType;
 use crate::view::{Endian, TensorView, ViewError, checked_numel};
 
