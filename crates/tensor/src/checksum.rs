@@ -22,7 +22,7 @@ pub fn crc32(view: &TensorView<'_>) -> u32 {
     }
     merge_crcs(view.numel(), |range| {
         let mut hasher = crc32fast::Hasher::new();
-        view.for_each_byte_block(range, |bytes| hasher.update(bytes));
+        view.for_each_bytes(range, |bytes| hasher.update(bytes));
         hasher
     })
 }
@@ -72,7 +72,7 @@ pub fn crc32_of_bytes(bytes: &[u8]) -> u32 {
 /// MD5 of the row-major bytes as they are, nothing widened.
 pub fn md5(view: &TensorView<'_>) -> [u8; 16] {
     let mut hasher = Md5::new();
-    view.for_each_byte_block(0..view.numel(), |bytes| hasher.update(bytes));
+    view.for_each_bytes(0..view.numel(), |bytes| hasher.update(bytes));
     hasher.finalize().into()
 }
 
@@ -85,7 +85,7 @@ pub fn hash64(view: &TensorView<'_>) -> u64 {
             Some(bytes) => xxh3_64(&bytes[range.start * size..range.end * size]),
             None => {
                 let mut hasher = xxhash_rust::xxh3::Xxh3::new();
-                view.for_each_byte_block(range, |bytes| hasher.update(bytes));
+                view.for_each_bytes(range, |bytes| hasher.update(bytes));
                 hasher.digest()
             }
         }
@@ -141,7 +141,7 @@ mod tests {
         let shape = vec![600, 1000];
         let plain = TensorView::contiguous(DType::U32, shape.clone(), bytemuck::cast_slice(&values)).unwrap();
         let storage = bytemuck::cast_slice(&transposed);
-        let strided = TensorView::new(DType::U32, shape.clone(), vec![1, 600], storage, 0, Endian::NATIVE);
+        let strided = TensorView::new(DType::U32, shape.clone(), vec![1, 600], storage, 0, Endian::Little);
         let storage = bytemuck::cast_slice(&swapped);
         let big = TensorView::new(DType::U32, shape, vec![1000, 1], storage, 0, Endian::Big);
         for other in [strided.unwrap(), big.unwrap()] {

@@ -76,7 +76,7 @@ pub fn write(out: &mut impl Write, view: &TensorView<'_>) -> io::Result<()> {
     out.write_all(&[1, 0])?;
     out.write_all(&header_len.to_le_bytes())?;
     out.write_all(header.as_bytes())?;
-    view.for_each_contiguous_bytes(|bytes| out.write_all(bytes))
+    view.try_for_each_bytes(0..view.numel(), |bytes| out.write_all(bytes))
 }
 
 fn header_text(dtype: DType, shape: &[usize]) -> String {
@@ -162,13 +162,12 @@ fn fortran_strides(shape: &[usize]) -> Option<Vec<isize>> {
 /// What a descr says of the elements: `<f4`, or a plain name such as `bfloat16`.
 fn parse_descr(descr: &str) -> Result<(DType, Endian), FormatError> {
     if let Some(dtype) = DType::from_numpy_name(descr) {
-        return Ok((dtype, Endian::NATIVE));
+        return Ok((dtype, Endian::Little));
     }
     let (endian, code) = match descr.as_bytes().first() {
-        Some(b'<') => (Endian::Little, &descr[1..]),
         Some(b'>') => (Endian::Big, &descr[1..]),
-        Some(b'|' | b'=') => (Endian::NATIVE, &descr[1..]),
-        _ => (Endian::NATIVE, descr),
+        Some(b'<' | b'|' | b'=') => (Endian::Little, &descr[1..]),
+        _ => (Endian::Little, descr),
     };
     let dtype = match code {
         "b1" => DType::Bool,
@@ -457,8 +456,8 @@ mod tests {
         let one = |descr: &str| parse_descr(descr).unwrap();
         assert_eq!(one(">f4"), (DType::F32, Endian::Big));
         assert_eq!(one("<c16"), (DType::C128, Endian::Little));
-        assert_eq!(one("=i8"), (DType::I64, Endian::NATIVE));
-        assert_eq!(one("|V2"), (DType::BF16, Endian::NATIVE));
+        assert_eq!(one("=i8"), (DType::I64, Endian::Little));
+        assert_eq!(one("|V2"), (DType::BF16, Endian::Little));
         assert_eq!(one(">V2"), (DType::BF16, Endian::Big));
         assert_eq!(one("|V1").0, DType::F8E4M3FN);
         assert_eq!(one("<f1").0, DType::F8E5M2);

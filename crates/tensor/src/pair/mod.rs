@@ -148,8 +148,7 @@ fn compare_pair_at(
         return Err(PairError::CountMismatch { target: target.numel(), golden: golden.numel() });
     }
     let totals = match promote::result_type(target.dtype(), golden.dtype()) {
-        DType::Bool => integer::compare::<u8>(level, target, golden),
-        DType::U8 => integer::compare::<u8>(level, target, golden),
+        DType::Bool | DType::U8 => integer::compare::<u8>(level, target, golden),
         DType::U16 => integer::compare::<u16>(level, target, golden),
         DType::U32 => integer::compare::<u32>(level, target, golden),
         DType::U64 => integer::compare::<u64>(level, target, golden),

@@ -5,6 +5,7 @@
 //! instructions.
 #![allow(unsafe_code, reason = "intrinsics; see the SAFETY note of the macro below")]
 
+#[allow(clippy::wildcard_imports, reason = "every name starts with _mm256 or _CMP")]
 use std::arch::x86_64::*;
 
 use super::Vector;

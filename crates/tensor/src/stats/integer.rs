@@ -7,6 +7,7 @@ use crate::parallel::map_chunks;
 use crate::simd::{LANES, Level, by_level};
 use crate::view::{BLOCK_ELEMENTS, Blocks};
 
+#[derive(Clone, Copy)]
 struct Partial<I> {
     sum: i128,
     squares: f64,
