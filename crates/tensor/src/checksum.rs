@@ -1,5 +1,7 @@
 //! Checksums of a tensor's values in row-major order, whatever its layout in memory.
 
+use std::ops::Range;
+
 use md5::{Digest, Md5};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -14,38 +16,46 @@ const CHUNK_BYTES: usize = 1 << 20;
 /// The checksum that dump files keep under `md5`: CRC-32 (zlib's polynomial) of the row-major bytes, with
 /// bfloat16 and float8 widened to float32 first, because numpy could not hold them. Print it with `{:08x}`.
 pub fn crc32(view: &TensorView<'_>) -> u32 {
-    if view.dtype() == DType::BF16 || view.dtype().is_float8() {
-        return crc32_widened(view);
-    }
-    if let Some(bytes) = view.as_bytes() {
-        return crc32_of_bytes(bytes);
-    }
-    merge_crcs(view.numel(), |range| {
-        let mut hasher = crc32fast::Hasher::new();
-        view.for_each_bytes(range, |bytes| hasher.update(bytes));
-        hasher
-    })
-}
-
-fn crc32_widened(view: &TensorView<'_>) -> u32 {
-    let Some(values) = as_f32(view) else { return 0 };
-    merge_crcs(view.numel(), |range| {
-        let mut hasher = crc32fast::Hasher::new();
-        let mut scratch = Vec::new();
-        for start in range.clone().step_by(BLOCK_ELEMENTS) {
-            let len = BLOCK_ELEMENTS.min(range.end - start);
-            hasher.update(bytemuck::cast_slice(values.read(start, len, &mut scratch)));
+    match view.as_bytes() {
+        Some(bytes) if !is_widened(view.dtype()) => crc32_of_bytes(bytes),
+        _ => {
+            let merged = map_chunks(view.numel(), |range| crc32_of_range(view, range), combined);
+            merged.map_or(0, crc32fast::Hasher::finalize)
         }
-        hasher
-    })
+    }
 }
 
-fn merge_crcs(numel: usize, hash: impl Fn(std::ops::Range<usize>) -> crc32fast::Hasher + Send + Sync) -> u32 {
-    let merged = map_chunks(numel, hash, |mut a, b| {
-        a.combine(&b);
-        a
-    });
-    merged.map_or(0, crc32fast::Hasher::finalize)
+fn is_widened(dtype: DType) -> bool {
+    dtype == DType::BF16 || dtype.is_float8()
+}
+
+/// The part of [`crc32`] that a range of elements contributes.
+pub(crate) fn crc32_of_range(view: &TensorView<'_>, range: Range<usize>) -> crc32fast::Hasher {
+    let mut hasher = crc32fast::Hasher::new();
+    match as_f32(view) {
+        Some(values) if is_widened(view.dtype()) => {
+            let mut scratch = Vec::new();
+            for start in range.clone().step_by(BLOCK_ELEMENTS) {
+                let len = BLOCK_ELEMENTS.min(range.end - start);
+                hasher.update(bytemuck::cast_slice(values.read(start, len, &mut scratch)));
+            }
+        }
+        _ => view.for_each_bytes(range, |bytes| hasher.update(bytes)),
+    }
+    hasher
+}
+
+/// Puts parts together that were hashed in any order, each with the position it starts at.
+pub(crate) fn join_crc32(mut parts: Vec<(usize, crc32fast::Hasher)>) -> u32 {
+    parts.sort_by_key(|&(start, _)| start);
+    let whole = parts.into_iter().map(|(_, part)| part).reduce(combined);
+    whole.map_or(0, crc32fast::Hasher::finalize)
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "the shape `reduce` wants")]
+fn combined(mut first: crc32fast::Hasher, second: crc32fast::Hasher) -> crc32fast::Hasher {
+    first.combine(&second);
+    first
 }
 
 /// CRC-32 of plain bytes, on all threads of the current pool when there are many.
@@ -54,19 +64,13 @@ pub fn crc32_of_bytes(bytes: &[u8]) -> u32 {
     if bytes.len() < 2 * CHUNK_BYTES {
         return crc32fast::hash(bytes);
     }
-    let parts: Vec<crc32fast::Hasher> = bytes
-        .par_chunks(CHUNK_BYTES)
-        .map(|chunk| {
-            let mut hasher = crc32fast::Hasher::new();
-            hasher.update(chunk);
-            hasher
-        })
-        .collect();
-    let mut whole = crc32fast::Hasher::new();
-    for part in &parts {
-        whole.combine(part);
-    }
-    whole.finalize()
+    let of_chunk = |chunk: &[u8]| {
+        let mut hasher = crc32fast::Hasher::new();
+        hasher.update(chunk);
+        hasher
+    };
+    let parts: Vec<crc32fast::Hasher> = bytes.par_chunks(CHUNK_BYTES).map(of_chunk).collect();
+    parts.into_iter().reduce(combined).map_or(0, crc32fast::Hasher::finalize)
 }
 
 /// MD5 of the row-major bytes as they are, nothing widened.
@@ -79,7 +83,7 @@ pub fn md5(view: &TensorView<'_>) -> [u8; 16] {
 /// A fast hash of the row-major bytes for finding equal tensors; equal dtype and shape are the caller's to
 /// check. Not stable between versions: never write it to a file.
 pub fn hash64(view: &TensorView<'_>) -> u64 {
-    let chunk_digest = |range: std::ops::Range<usize>| {
+    let chunk_digest = |range: Range<usize>| {
         let size = view.dtype().size_bytes();
         match view.as_bytes() {
             Some(bytes) => xxh3_64(&bytes[range.start * size..range.end * size]),

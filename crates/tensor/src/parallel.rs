@@ -11,6 +11,9 @@ pub(crate) const CHUNK_ELEMENTS: usize = 1 << 16;
 /// Below this size waking another thread costs more than it saves.
 const PARALLEL_ELEMENTS: usize = 4 * CHUNK_ELEMENTS;
 
+/// Something else to do with each chunk while it is in cache. Called once per chunk, in any order.
+pub(crate) type OnChunk<'a> = &'a (dyn Fn(Range<usize>) + Sync);
+
 /// Maps fixed chunks of `0..numel` (on the current rayon pool when there are many) and merges the results
 /// strictly in order. `None` for an empty range.
 pub(crate) fn map_chunks<P: Send>(

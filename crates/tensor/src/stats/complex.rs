@@ -3,7 +3,7 @@
 use super::{Number, Statistics};
 use crate::TensorView;
 use crate::decode::as_c128;
-use crate::parallel::map_chunks;
+use crate::parallel::{OnChunk, map_chunks};
 use crate::view::BLOCK_ELEMENTS;
 
 #[derive(Clone, Copy)]
@@ -19,7 +19,7 @@ struct Partial {
 const EMPTY: Partial =
     Partial { sum: 0.0, max: f64::NEG_INFINITY, min: f64::INFINITY, nan: 0, infinite: 0, zeros: 0 };
 
-pub(super) fn of_complex(view: &TensorView<'_>) -> Statistics {
+pub(super) fn of_complex(view: &TensorView<'_>, on_chunk: OnChunk<'_>) -> Statistics {
     let Some(values) = as_c128(view) else { return Statistics::default() };
     let numel = view.numel();
     let partial = map_chunks(
@@ -33,6 +33,7 @@ pub(super) fn of_complex(view: &TensorView<'_>) -> Statistics {
                     add(&mut partial, re.hypot(im));
                 }
             }
+            on_chunk(range);
             partial
         },
         |a, b| Partial {

@@ -2,7 +2,7 @@
 
 use super::{Number, Statistics};
 use crate::decode::Decoded;
-use crate::parallel::map_chunks;
+use crate::parallel::{OnChunk, map_chunks};
 use crate::real::Real;
 use crate::simd::{Level, Row, Vector, by_level, split_rows};
 use crate::view::BLOCK_ELEMENTS;
@@ -49,7 +49,12 @@ impl Partial {
     }
 }
 
-pub(super) fn of_float<W: Real>(level: Level, numel: usize, values: &Decoded<'_, W>) -> Statistics {
+pub(super) fn of_float<W: Real>(
+    level: Level,
+    numel: usize,
+    values: &Decoded<'_, W>,
+    on_chunk: OnChunk<'_>,
+) -> Statistics {
     let partial = map_chunks(
         numel,
         |range| {
@@ -59,6 +64,7 @@ pub(super) fn of_float<W: Real>(level: Level, numel: usize, values: &Decoded<'_,
                 let len = BLOCK_ELEMENTS.min(range.end - start);
                 partial = partial.merge(of_block(level, values.read(start, len, &mut scratch)));
             }
+            on_chunk(range);
             partial
         },
         Partial::merge,

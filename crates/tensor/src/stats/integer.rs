@@ -3,7 +3,7 @@
 use super::{Number, Statistics};
 use crate::TensorView;
 use crate::decode::{Decoded, Integer};
-use crate::parallel::map_chunks;
+use crate::parallel::{OnChunk, map_chunks};
 use crate::simd::{LANES, Level, by_level};
 use crate::view::{BLOCK_ELEMENTS, Blocks};
 
@@ -28,7 +28,12 @@ impl<I: Integer> Partial<I> {
     }
 }
 
-pub(super) fn of_integer<I: Integer>(level: Level, numel: usize, values: &Decoded<'_, I>) -> Statistics {
+pub(super) fn of_integer<I: Integer>(
+    level: Level,
+    numel: usize,
+    values: &Decoded<'_, I>,
+    on_chunk: OnChunk<'_>,
+) -> Statistics {
     let partial = map_chunks(
         numel,
         |range| {
@@ -43,6 +48,7 @@ pub(super) fn of_integer<I: Integer>(level: Level, numel: usize, values: &Decode
                     });
                 }
             }
+            on_chunk(range);
             chunk
         },
         |a, b| match (a, b) {
@@ -112,21 +118,23 @@ fn sums<I: Integer, const N: usize>(rows: &[[I; N]], first: I) -> Partial<I> {
 }
 
 /// Bool: max is "any", min is "all"; there is no mean and no norm.
-pub(super) fn of_bool(view: &TensorView<'_>) -> Statistics {
+pub(super) fn of_bool(view: &TensorView<'_>, on_chunk: OnChunk<'_>) -> Statistics {
     let blocks = Blocks::<u8>::new(view);
     let numel = view.numel();
     let zeros = map_chunks(
         numel,
         |range| {
             let mut scratch = Vec::new();
-            range
+            let zeros = range
                 .clone()
                 .step_by(BLOCK_ELEMENTS)
                 .map(|start| {
                     let block = blocks.read(start, BLOCK_ELEMENTS.min(range.end - start), &mut scratch);
                     block.iter().filter(|&&byte| byte == 0).count() as u64
                 })
-                .sum::<u64>()
+                .sum::<u64>();
+            on_chunk(range);
+            zeros
         },
         |a, b| a + b,
     )

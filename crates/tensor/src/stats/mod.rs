@@ -10,8 +10,11 @@ mod float;
 mod integer;
 
 use std::fmt;
+use std::sync::{Mutex, PoisonError};
 
+use crate::checksum::{crc32, crc32_of_range, join_crc32};
 use crate::decode::{Integer, as_f32, as_f64, as_integer};
+use crate::parallel::OnChunk;
 use crate::simd::Level;
 use crate::{DType, TensorView};
 
@@ -72,32 +75,45 @@ pub struct Statistics {
 
 /// Measures a tensor. Large tensors use the threads of the current rayon pool.
 pub fn statistics(view: &TensorView<'_>) -> Statistics {
-    statistics_at(Level::detected(), view)
+    statistics_at(Level::detected(), view, &|_| {})
 }
 
-fn statistics_at(level: Level, view: &TensorView<'_>) -> Statistics {
+/// Statistics and the checksum of dump files ([`crc32`]) together, touching row-major memory once.
+pub fn statistics_and_crc32(view: &TensorView<'_>) -> (Statistics, u32) {
+    if !view.is_row_major() {
+        return (statistics(view), crc32(view));
+    }
+    let parts = Mutex::new(Vec::new());
+    let stats = statistics_at(Level::detected(), view, &|range| {
+        let part = (range.start, crc32_of_range(view, range));
+        parts.lock().unwrap_or_else(PoisonError::into_inner).push(part);
+    });
+    (stats, join_crc32(parts.into_inner().unwrap_or_else(PoisonError::into_inner)))
+}
+
+fn statistics_at(level: Level, view: &TensorView<'_>, on_chunk: OnChunk<'_>) -> Statistics {
     if view.numel() == 0 {
         return Statistics::default();
     }
     // The result does not depend on the order of elements, memory prefers its own.
     let flat = view.in_memory_order();
     let mut stats = match view.dtype() {
-        DType::Bool => return integer::of_bool(&flat),
-        DType::U8 => of_integer::<u8>(level, &flat),
-        DType::U16 => of_integer::<u16>(level, &flat),
-        DType::U32 => of_integer::<u32>(level, &flat),
-        DType::U64 => of_integer::<u64>(level, &flat),
-        DType::I8 => of_integer::<i8>(level, &flat),
-        DType::I16 => of_integer::<i16>(level, &flat),
-        DType::I32 => of_integer::<i32>(level, &flat),
-        DType::I64 => of_integer::<i64>(level, &flat),
-        DType::C64 | DType::C128 => return complex::of_complex(&flat),
+        DType::Bool => return integer::of_bool(&flat, on_chunk),
+        DType::U8 => of_integer::<u8>(level, &flat, on_chunk),
+        DType::U16 => of_integer::<u16>(level, &flat, on_chunk),
+        DType::U32 => of_integer::<u32>(level, &flat, on_chunk),
+        DType::U64 => of_integer::<u64>(level, &flat, on_chunk),
+        DType::I8 => of_integer::<i8>(level, &flat, on_chunk),
+        DType::I16 => of_integer::<i16>(level, &flat, on_chunk),
+        DType::I32 => of_integer::<i32>(level, &flat, on_chunk),
+        DType::I64 => of_integer::<i64>(level, &flat, on_chunk),
+        DType::C64 | DType::C128 => return complex::of_complex(&flat, on_chunk),
         DType::F64 => match as_f64(&flat) {
-            Some(values) => float::of_float(level, flat.numel(), &values),
+            Some(values) => float::of_float(level, flat.numel(), &values, on_chunk),
             None => Statistics::default(),
         },
         _ => match as_f32(&flat) {
-            Some(values) => float::of_float(level, flat.numel(), &values),
+            Some(values) => float::of_float(level, flat.numel(), &values, on_chunk),
             None => Statistics::default(),
         },
     };
@@ -108,9 +124,9 @@ fn statistics_at(level: Level, view: &TensorView<'_>) -> Statistics {
     stats
 }
 
-fn of_integer<I: Integer>(level: Level, view: &TensorView<'_>) -> Statistics {
+fn of_integer<I: Integer>(level: Level, view: &TensorView<'_>, on_chunk: OnChunk<'_>) -> Statistics {
     match as_integer::<I>(view) {
-        Some(values) => integer::of_integer(level, view.numel(), &values),
+        Some(values) => integer::of_integer(level, view.numel(), &values, on_chunk),
         None => Statistics::default(),
     }
 }

@@ -67,11 +67,29 @@ fn same_bits_on_every_level_and_thread_count() {
     let values: Vec<f32> =
         (0..700_001u32).map(|i| (i.wrapping_mul(2_654_435_761) as f32).sin() * 1e3).collect();
     let view = TensorView::contiguous(DType::F32, vec![values.len()], bytemuck::cast_slice(&values)).unwrap();
-    let expected = statistics_at(Level::Baseline, &view);
+    let expected = statistics_at(Level::Baseline, &view, &|_| {});
     for level in Level::available() {
         for threads in [1, 2, 3, 7] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            assert_eq!(pool.install(|| statistics_at(level, &view)), expected, "{level:?} {threads}");
+            assert_eq!(
+                pool.install(|| statistics_at(level, &view, &|_| {})),
+                expected,
+                "{level:?} {threads}"
+            );
+        }
+    }
+}
+
+#[test]
+fn one_pass_gives_the_same_as_two() {
+    let values: Vec<u8> = (0..900_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    for dtype in DType::all() {
+        for numel in [0, 1, 5, 300_000, 900_000] {
+            let numel = numel / dtype.size_bytes();
+            let view = TensorView::contiguous(dtype, vec![numel], &values).unwrap();
+            let (stats, crc) = statistics_and_crc32(&view);
+            assert_eq!(format!("{stats:?}"), format!("{:?}", statistics(&view)), "{dtype} {numel}");
+            assert_eq!(crc, crc32(&view), "{dtype} {numel}");
         }
     }
 }

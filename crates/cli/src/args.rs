@@ -1,0 +1,104 @@
+//! Every flag, defined once: parsing, help and documentation come from here.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Numerical-accuracy debugger for deep-learning training.
+#[derive(Debug, Parser)]
+#[command(
+    name = "msprobe",
+    version,
+    arg_required_else_help = true,
+    after_help = "Environment:\n  \
+        MSPROBE_LOG_LEVEL  0 debug, 1 info (default), 2 warning, 3 error, 4 silent; logs go to stderr\n  \
+        NO_COLOR           no colours\n  \
+        RAYON_NUM_THREADS  threads for large tensors (default: all cores; results never depend on it)"
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Inspect(InspectArgs),
+    Diff(DiffArgs),
+}
+
+/// Show what is in a tensor file: name, dtype, shape, statistics and checksum of every tensor.
+///
+/// Reads .npy, .pt/.pth/.bin (zip and legacy format, nothing in them is executed) and .safetensors,
+/// recognised by content. Statistics are exact: sums are kept in 64 bits whatever the dtype. The checksum is
+/// the CRC-32 that dumps keep under "md5".
+#[derive(Debug, Args)]
+#[command(after_help = "Exit codes:\n  \
+    0  every tensor was read\n  \
+    2  wrong usage, or a file or tensor could not be read (the others are still shown)\n\n\
+    Examples:\n  \
+    msprobe inspect model.pt\n  \
+    msprobe inspect model.safetensors --tensor lm_head.weight\n  \
+    msprobe inspect ckpt.pth --format csv > tensors.csv")]
+pub(crate) struct InspectArgs {
+    /// The tensor file.
+    pub(crate) file: PathBuf,
+
+    /// Only this tensor (can be given several times).
+    #[arg(long = "tensor", value_name = "NAME")]
+    pub(crate) tensors: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// Compare two tensor files: all error metrics of every tensor they share, worst first.
+///
+/// A and B may be of different formats and dtypes; B is the side to be measured against. Tensors are paired
+/// by name; two files with one tensor each are paired whatever the names.
+#[derive(Debug, Args)]
+#[command(after_help = "Exit codes:\n  \
+    0  same: the same tensors with the same dtypes, shapes and values (NaN equals NaN)\n  \
+    1  different\n  \
+    2  wrong usage, or a file or tensor could not be read\n\n\
+    Columns:\n  \
+    rel dist   Euclidean distance divided by the norm of B; the table is sorted by it\n  \
+    max rel    largest |a-b|/|b|\n  \
+    <1/1000    share of elements with a relative error below 1/1000 (likewise 5/1000, 1/100)\n  \
+    equal      share of elements that are equal\n  \
+    first at   index of the first element that differs\n\n\
+    Examples:\n  \
+    msprobe diff gpu.pt npu.pt\n  \
+    msprobe diff a.safetensors b.pt --tensor lm_head.weight\n  \
+    msprobe diff a.npy b.npy --format json | jq .status")]
+pub(crate) struct DiffArgs {
+    /// The file in question.
+    pub(crate) a: PathBuf,
+
+    /// The file to measure against.
+    pub(crate) b: PathBuf,
+
+    /// Only this tensor (can be given several times).
+    #[arg(long = "tensor", value_name = "NAME")]
+    pub(crate) tensors: Vec<String>,
+
+    /// Show at most this many rows, the worst ones; the verdict still covers all.
+    #[arg(long, value_name = "N")]
+    pub(crate) top: Option<usize>,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct OutputArgs {
+    /// Text for people; csv and json keep every digit (json: NaN and infinities as strings).
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    pub(crate) format: OutputFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    Text,
+    Json,
+    Csv,
+}

@@ -1,0 +1,89 @@
+//! The `msprobe` command: flags, messages, progress, exit codes.
+
+mod args;
+mod diff;
+mod inspect;
+mod logging;
+mod output;
+mod progress;
+
+use std::ffi::OsString;
+use std::io;
+use std::process::ExitCode;
+
+use clap::Parser;
+use msprobe_tensor::files::FileError;
+
+use args::{Cli, Command};
+
+/// How a command ended; the number is the exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// Done; nothing differs.
+    Ok = 0,
+    /// Done; differences were found.
+    Differs = 1,
+    /// Wrong usage, or input that could not be read in full.
+    Failed = 2,
+}
+
+impl From<Status> for ExitCode {
+    fn from(status: Status) -> ExitCode {
+        ExitCode::from(status as u8)
+    }
+}
+
+/// Runs a command line, the first argument being the program's name. Reports errors itself.
+pub fn run(args: impl IntoIterator<Item = OsString>) -> Status {
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version arrive here too, with exit code 0. A closed pipe is no failure.
+            let _ = error.print();
+            return if error.use_stderr() { Status::Failed } else { Status::Ok };
+        }
+    };
+    logging::init();
+    let result = match cli.command {
+        Command::Inspect(args) => inspect::run(&args),
+        Command::Diff(args) => diff::run(&args),
+    };
+    match result {
+        Ok(status) => status,
+        Err(error) if is_broken_pipe(&error) => Status::Ok,
+        Err(error) => {
+            report(&error);
+            Status::Failed
+        }
+    }
+}
+
+/// The reader of our output has seen enough.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let io = error.downcast_ref::<io::Error>();
+    io.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// Prints an error and, where there is one, what to do about it.
+fn report(error: &anyhow::Error) {
+    let hint = match error.downcast_ref::<FileError>() {
+        Some(file_error) => file_error.hint().map(str::to_owned),
+        None => error.downcast_ref::<WithHint>().map(|error| error.hint.clone()),
+    };
+    logging::print_error(&error.to_string(), hint.as_deref());
+}
+
+/// An error of usage that knows what to do next.
+#[derive(Debug)]
+struct WithHint {
+    message: String,
+    hint: String,
+}
+
+impl std::fmt::Display for WithHint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for WithHint {}

@@ -1,0 +1,107 @@
+//! One [`Table`] model, many writers. Knows what a file format is, not what its rows are about.
+
+mod csv;
+mod json;
+mod text;
+
+use std::fmt;
+
+pub use self::csv::write_csv;
+pub use self::json::{json_number, rows_as_json};
+pub use self::text::write_text;
+
+/// A named column. `key` is for machines (csv header, json key), `title` for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Column {
+    /// Stable identifier in snake case.
+    pub key: &'static str,
+    /// Heading in text output.
+    pub title: &'static str,
+    /// Numbers are set flush right.
+    pub right: bool,
+}
+
+impl Column {
+    /// A column of words.
+    pub const fn text(key: &'static str, title: &'static str) -> Column {
+        Column { key, title, right: false }
+    }
+
+    /// A column of numbers.
+    pub const fn number(key: &'static str, title: &'static str) -> Column {
+        Column { key, title, right: true }
+    }
+}
+
+/// How a row should look where colour is available.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mood {
+    /// Nothing to say.
+    #[default]
+    Plain,
+    /// As it should be.
+    Good,
+    /// Worth a look.
+    Warning,
+    /// Wrong.
+    Bad,
+}
+
+/// One value of a row.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cell {
+    /// Nothing to show.
+    Empty,
+    /// Words.
+    Text(String),
+    /// True or false.
+    Bool(bool),
+    /// A whole number.
+    Int(i128),
+    /// Any other number; text output shortens it, csv and json keep every digit.
+    Float(f64),
+    /// A list of sizes, such as a shape.
+    Sizes(Vec<usize>),
+}
+
+impl fmt::Display for Cell {
+    /// Full precision.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cell::Empty => Ok(()),
+            Cell::Text(text) => f.write_str(text),
+            Cell::Bool(value) => write!(f, "{value}"),
+            Cell::Int(value) => write!(f, "{value}"),
+            Cell::Float(value) => write_float(f, *value),
+            Cell::Sizes(sizes) => write!(f, "{sizes:?}"),
+        }
+    }
+}
+
+/// The shortest form that reads back to the same number; exponents where plain digits would be long.
+fn write_float(f: &mut impl fmt::Write, value: f64) -> fmt::Result {
+    let magnitude = value.abs();
+    if value == 0.0 || !value.is_finite() || (1e-4..1e16).contains(&magnitude) {
+        write!(f, "{value}")
+    } else {
+        write!(f, "{value:e}")
+    }
+}
+
+/// One row: its cells in column order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// As many as there are columns.
+    pub cells: Vec<Cell>,
+    /// Colour of the row in text.
+    pub mood: Mood,
+}
+
+/// Rows under named columns.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Table {
+    /// The columns.
+    pub columns: Vec<Column>,
+    /// The rows, each with a cell per column.
+    pub rows: Vec<Row>,
+}
