@@ -52,6 +52,7 @@ struct Names {
     safetensors: &'static str,
 }
 
+#[allow(clippy::too_many_arguments, reason = "one call per row of a table")]
 const fn names(
     dtype: DType,
     size_bytes: usize,

@@ -372,7 +372,7 @@ fn merged_dims(shape: &[usize], strides: &[isize]) -> Vec<(usize, isize)> {
         }
         match merged.last_mut() {
             Some(last) if stride.checked_mul(size as isize) == Some(last.1) => {
-                *last = (last.0 * size, stride)
+                *last = (last.0 * size, stride);
             }
             _ => merged.push((size, stride)),
         }

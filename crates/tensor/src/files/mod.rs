@@ -5,6 +5,10 @@
 //! only the tensor asked for is touched. Parsers treat every file as hostile: no allocation follows an
 //! untrusted length, no recursion follows untrusted nesting, arithmetic is checked.
 
+mod pickle;
+pub mod pt;
+mod zip;
+
 use crate::DType;
 use crate::view::{Endian, TensorView, ViewError, checked_numel};
 
