@@ -52,7 +52,7 @@ struct Names {
     safetensors: &'static str,
 }
 
-#[allow(clippy::too_many_arguments, reason = "one call per row of a table")]
+#[allow(clippy::too_many_arguments, reason = "one row of the table below, a column each")]
 const fn names(
     dtype: DType,
     size_bytes: usize,

@@ -4,6 +4,7 @@
 //! view is contiguous, aligned and in native byte order they get slices of the original memory, otherwise a
 //! small scratch buffer that stays in cache is filled for them.
 
+use std::io;
 use std::ops::Range;
 
 use bytemuck::Pod;
@@ -246,6 +247,48 @@ impl<'a> TensorView<'a> {
             visit(blocks.read(start, len, &mut scratch));
             start += len;
         }
+    }
+
+    /// Calls `visit` with consecutive pieces of the elements in row-major order and little-endian bytes, the
+    /// form files keep them in. Memory that already lies so is passed on uncopied.
+    pub(crate) fn for_each_contiguous_bytes(
+        &self,
+        mut visit: impl FnMut(&[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        if let Some(bytes) = self.as_bytes()
+            && (Endian::NATIVE == Endian::Little || self.dtype.size_bytes() == 1)
+        {
+            return if bytes.is_empty() { Ok(()) } else { visit(bytes) };
+        }
+        match self.dtype {
+            DType::C64 => self.little_endian_blocks::<[f32; 2]>(visit),
+            DType::C128 => self.little_endian_blocks::<[f64; 2]>(visit),
+            dtype => match dtype.size_bytes() {
+                1 => self.little_endian_blocks::<u8>(visit),
+                2 => self.little_endian_blocks::<u16>(visit),
+                4 => self.little_endian_blocks::<u32>(visit),
+                _ => self.little_endian_blocks::<u64>(visit),
+            },
+        }
+    }
+
+    fn little_endian_blocks<T: Element>(
+        &self,
+        mut visit: impl FnMut(&[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let blocks = Blocks::<T>::new(self);
+        let (mut scratch, mut swapped) = (Vec::new(), Vec::new());
+        for start in (0..self.numel).step_by(BLOCK_ELEMENTS) {
+            let block = blocks.read(start, BLOCK_ELEMENTS.min(self.numel - start), &mut scratch);
+            if Endian::NATIVE == Endian::Little {
+                visit(bytemuck::cast_slice(block))?;
+            } else {
+                swapped.clear();
+                swapped.extend(block.iter().map(|value| value.swap_bytes()));
+                visit(bytemuck::cast_slice(&swapped))?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod pickle;
 pub mod pt;
+pub mod pt_write;
 mod zip;
 
 use crate::DType;

@@ -211,7 +211,10 @@ pub(super) fn push_key(doc: &PtDocument<'_>, id: NodeId, out: &mut String) {
             if index > 0 {
                 out.push_str(", ");
             }
+            let quote = if matches!(doc.arena.node(member), Node::Str { .. }) { "'" } else { "" };
+            out.push_str(quote);
             push_scalar(doc, member, out);
+            out.push_str(quote);
         }
         out.push(')');
     } else {

@@ -217,7 +217,9 @@ impl<'d> ValueRef<'d> {
     pub fn class_name(self) -> Option<String> {
         let arena = &self.doc.arena;
         let global = arena.global(self.id).or_else(|| arena.object(self.id).map(|object| object.global))?;
-        Some(format!("{}.{}", global.get().module, global.get().name))
+        // Protocol 2 spells the module as Python 2 did.
+        let module = global.get().module.replace("__builtin__", "builtins");
+        Some(format!("{module}.{}", global.get().name))
     }
 
     /// The dtype this value names, if it is a `torch.dtype`.
