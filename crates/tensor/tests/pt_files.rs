@@ -1,6 +1,9 @@
 //! `.pt` files written by real PyTorch (tests/fixtures/make_pt.py), checked bit by bit against its manifest.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use msprobe_tensor::files::pt::{self, Kind, PtDocument, ValueRef};
@@ -33,7 +36,7 @@ fn hex(layout: &TensorLayout, file: &[u8]) -> String {
             bytes.chunks_mut(size / parts).for_each(<[u8]>::reverse);
         }
         for byte in bytes {
-            text += &format!("{byte:02x}");
+            write!(text, "{byte:02x}").unwrap();
         }
     }
     text

@@ -3,11 +3,12 @@
 //! Every instruction consumes at least one byte of input and does a bounded amount of work, or work that is
 //! charged to the memory budget, so a hostile program ends soon whatever it says.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
 use super::globals::GlobalId;
+use super::memo::{Memo, NO_NODE};
 use super::opcodes::Op;
+use super::text::{unescape_literal, unescape_unicode};
 use super::value::{Arena, DictNode, Node, NodeId, ObjectNode};
 use crate::files::FormatError;
 
@@ -43,46 +44,10 @@ pub(super) fn malformed(text: impl Into<String>) -> FormatError {
     FormatError::Malformed(text.into())
 }
 
-/// What the program has put aside. Dense numbers live in a vector, far-off ones in a map, so that no number
-/// costs more than its entry.
-#[derive(Default)]
-struct Memo {
-    dense: Vec<NodeId>,
-    sparse: HashMap<u64, NodeId>,
-    count: u64,
-}
-
-const NO_NODE: NodeId = NodeId::MAX;
-const DENSE_GAP: usize = 16;
-
-impl Memo {
-    const ENTRY_BYTES: usize = 32;
-
-    fn put(&mut self, key: u64, node: NodeId) {
-        if key < (self.dense.len() + DENSE_GAP) as u64 {
-            let index = key as usize;
-            if index >= self.dense.len() {
-                self.dense.resize(index + 1, NO_NODE);
-            }
-            if let Some(slot) = self.dense.get_mut(index) {
-                self.count += u64::from(*slot == NO_NODE && !self.sparse.contains_key(&key));
-                *slot = node;
-            }
-        } else if self.sparse.insert(key, node).is_none() {
-            self.count += 1;
-        }
-    }
-
-    fn get(&self, key: u64) -> Option<NodeId> {
-        let dense = usize::try_from(key).ok().and_then(|index| self.dense.get(index)).copied();
-        dense.filter(|&node| node != NO_NODE).or_else(|| self.sparse.get(&key).copied())
-    }
-}
-
 pub(super) struct Machine<'a> {
     pub(super) input: &'a [u8],
-    at: usize,
-    end: usize,
+    pub(super) at: usize,
+    pub(super) end: usize,
     pub(super) arena: Arena,
     stack: Vec<NodeId>,
     /// Heights of the stack at each open mark.
@@ -94,7 +59,7 @@ pub(super) struct Machine<'a> {
     high_water: usize,
 }
 
-impl<'a> Machine<'a> {
+impl Machine<'_> {
     fn run(&mut self) -> Result<NodeId, FormatError> {
         loop {
             let [byte] = self.array("pickle instruction")?;
@@ -269,71 +234,6 @@ impl<'a> Machine<'a> {
                 Err(FormatError::Unsupported("a pickle with out-of-band buffers".into()))
             }
         }
-    }
-
-    // Input.
-
-    fn check_remaining(&self, what: &'static str, needed: u64) -> Result<usize, FormatError> {
-        let available = (self.end.saturating_sub(self.at)) as u64;
-        if needed > available {
-            return Err(FormatError::Truncated { what, needed, available });
-        }
-        Ok(needed as usize)
-    }
-
-    fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], FormatError> {
-        self.check_remaining(what, N as u64)?;
-        let bytes = self.input.get(self.at..).and_then(<[u8]>::first_chunk::<N>);
-        self.at += N;
-        bytes.copied().ok_or_else(|| malformed(what))
-    }
-
-    /// Steps over `len` bytes and gives them as a range.
-    fn span(&mut self, what: &'static str, len: u64) -> Result<(u64, u32), FormatError> {
-        let len = self.check_remaining(what, len)?;
-        let short = u32::try_from(len)
-            .map_err(|_| FormatError::Unsupported(format!("{what} of {len} bytes; the limit is 4 GiB")))?;
-        let start = self.at as u64;
-        self.at += len;
-        Ok((start, short))
-    }
-
-    fn bytes_at(&self, start: u64, len: u32) -> &'a [u8] {
-        self.input.get(start as usize..).and_then(|rest| rest.get(..len as usize)).unwrap_or_default()
-    }
-
-    /// The length prefix of a text or bytes instruction.
-    fn length(&mut self, op: Op) -> Result<u64, FormatError> {
-        let what = "pickled length";
-        Ok(match op {
-            Op::ShortBinString | Op::ShortBinUnicode | Op::ShortBinBytes | Op::Long1 => {
-                u8::from_le_bytes(self.array(what)?).into()
-            }
-            Op::BinUnicode | Op::BinBytes => u32::from_le_bytes(self.array(what)?).into(),
-            Op::BinString | Op::Long4 => {
-                let len = i32::from_le_bytes(self.array(what)?);
-                u64::try_from(len).map_err(|_| malformed(format!("negative pickled length {len}")))?
-            }
-            _ => u64::from_le_bytes(self.array(what)?),
-        })
-    }
-
-    fn line(&mut self) -> Result<&'a [u8], FormatError> {
-        let rest = self.input.get(self.at..self.end).unwrap_or_default();
-        let len = rest.iter().position(|&byte| byte == b'\n').ok_or(FormatError::Truncated {
-            what: "line of a pickle",
-            needed: rest.len() as u64 + 1,
-            available: rest.len() as u64,
-        })?;
-        self.at += len + 1;
-        let line = rest.get(..len).unwrap_or_default();
-        Ok(line.strip_suffix(b"\r").unwrap_or(line))
-    }
-
-    fn text_line(&mut self) -> Result<&'a str, FormatError> {
-        let at = self.at;
-        std::str::from_utf8(self.line()?)
-            .map_err(|_| malformed(format!("pickled text at byte {at} is not UTF-8")))
     }
 
     // Memory.
@@ -615,57 +515,6 @@ fn small_long(bytes: &[u8]) -> i64 {
         *slot = byte;
     }
     i64::from_le_bytes(wide)
-}
-
-fn unescape_unicode(line: &[u8], out: &mut Vec<u8>) -> Option<()> {
-    // raw-unicode-escape: Latin-1, with \uXXXX and \UXXXXXXXX.
-    let mut rest = line;
-    let mut buffer = [0; 4];
-    while let Some((&byte, tail)) = rest.split_first() {
-        let digits = match (byte, tail.first()) {
-            (b'\\', Some(b'u')) => 4,
-            (b'\\', Some(b'U')) => 8,
-            _ => 0,
-        };
-        let character = if digits == 0 {
-            rest = tail;
-            char::from(byte)
-        } else {
-            let hex = tail.get(1..=digits)?;
-            rest = tail.get(digits + 1..)?;
-            char::from_u32(u32::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok()?)?
-        };
-        out.extend_from_slice(character.encode_utf8(&mut buffer).as_bytes());
-    }
-    Some(())
-}
-
-fn unescape_literal(line: &[u8], out: &mut Vec<u8>) -> Option<()> {
-    let line = line.trim_ascii();
-    let quote = *line.first().filter(|&&quote| quote == b'\'' || quote == b'"')?;
-    let mut rest = line.get(1..)?.strip_suffix(&[quote])?;
-    while let Some((&byte, tail)) = rest.split_first() {
-        rest = tail;
-        if byte != b'\\' {
-            out.push(byte);
-            continue;
-        }
-        let (&escape, tail) = rest.split_first()?;
-        rest = tail;
-        out.push(match escape {
-            b'n' => b'\n',
-            b't' => b'\t',
-            b'r' => b'\r',
-            b'\\' | b'\'' | b'"' => escape,
-            b'x' => {
-                let hex = rest.get(..2)?;
-                rest = rest.get(2..)?;
-                u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok()?
-            }
-            _ => return None,
-        });
-    }
-    Some(())
 }
 
 /// What a node is, for a message.

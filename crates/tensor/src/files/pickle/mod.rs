@@ -3,8 +3,13 @@
 
 mod calls;
 mod globals;
+mod input;
 mod machine;
+mod memo;
 mod opcodes;
+#[cfg(test)]
+mod tests;
+mod text;
 mod value;
 
 pub(crate) use globals::{Global, GlobalId};
