@@ -1,9 +1,20 @@
 //! Numbers: dtypes, borrowed strided views, one-pass statistics, checksums, error metrics of a pair, and the
 //! files tensors are kept in. Knows nothing of dumps or Python.
 
+mod checksum;
+mod decode;
 mod dtype;
 pub mod files;
+mod float8;
+mod pair;
+mod parallel;
+mod real;
+mod simd;
+mod stats;
 mod view;
 
+pub use checksum::{crc32, crc32_of_bytes, hash64, md5};
 pub use dtype::{DType, DTypeClass};
+pub use pair::{NonFinite, PairError, PairMetrics, ScaledErrors, compare_pair};
+pub use stats::{Number, Statistics, statistics};
 pub use view::{BLOCK_ELEMENTS, Endian, TensorView, ViewError, checked_numel, contiguous_strides};

@@ -1,10 +1,10 @@
 //! Borrowed strided views of tensor memory, and reading them in blocks.
 //!
 //! A view never copies. Kernels ask for blocks of typed elements in logical (row-major) order: when the
-//! view is contiguous, aligned and in native byte order they get slices of the original memory, otherwise a
+//! view is contiguous, aligned and little-endian they get slices of the original memory, otherwise a
 //! small scratch buffer that stays in cache is filled for them.
 
-use std::io;
+use std::convert::Infallible;
 use std::ops::Range;
 
 use bytemuck::Pod;
@@ -23,10 +23,9 @@ pub enum Endian {
     Big,
 }
 
-impl Endian {
-    /// The byte order of this machine.
-    pub const NATIVE: Endian = if cfg!(target_endian = "big") { Endian::Big } else { Endian::Little };
-}
+// Mapped files and dumps are little-endian, and so is every machine frameworks train on.
+#[cfg(target_endian = "big")]
+compile_error!("msprobe needs a little-endian machine");
 
 /// Why a shape, its strides and its memory do not fit together.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -121,11 +120,11 @@ impl<'a> TensorView<'a> {
         Ok(TensorView { dtype, shape, strides, storage, offset, endian, numel })
     }
 
-    /// A row-major view of native-endian memory that starts at the first byte.
+    /// A row-major view of memory that starts at the first byte.
     pub fn contiguous(dtype: DType, shape: Vec<usize>, storage: &'a [u8]) -> Result<Self, ViewError> {
         let strides =
             contiguous_strides(&shape).ok_or_else(|| ViewError::TooLarge { shape: shape.clone() })?;
-        Self::new(dtype, shape, strides, storage, 0, Endian::NATIVE)
+        Self::new(dtype, shape, strides, storage, 0, Endian::Little)
     }
 
     /// Element type.
@@ -153,7 +152,7 @@ impl<'a> TensorView<'a> {
         self.numel * self.dtype.size_bytes()
     }
 
-    /// The elements as they lie in memory, if they are row-major without gaps and in native byte order.
+    /// The elements as they lie in memory, if they are row-major without gaps and little-endian.
     pub fn as_bytes(&self) -> Option<&'a [u8]> {
         if self.numel == 0 {
             return Some(&[]);
@@ -180,7 +179,7 @@ impl<'a> TensorView<'a> {
     }
 
     fn is_native(&self) -> bool {
-        self.endian == Endian::NATIVE || self.dtype.size_bytes() == 1
+        self.endian == Endian::Little || self.dtype.size_bytes() == 1
     }
 
     /// The same elements visited in the order they lie in memory, for results that do not depend on order.
@@ -235,58 +234,46 @@ impl<'a> TensorView<'a> {
         })
     }
 
-    /// Calls `visit` with consecutive blocks of at most [`BLOCK_ELEMENTS`] elements covering the logical
-    /// range `range`. `T` must be the storage type of the dtype (complex: pairs).
-    #[allow(dead_code)]
-    pub(crate) fn for_each_block<T: Element>(&self, range: Range<usize>, mut visit: impl FnMut(&[T])) {
+    /// Calls `visit` with the little-endian bytes of the logical range `range`, in row-major order, piece by
+    /// piece. Stops at the first error.
+    pub(crate) fn try_for_each_bytes<E>(
+        &self,
+        range: Range<usize>,
+        mut visit: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let size = self.dtype.size_bytes();
+        if let Some(bytes) = self.as_bytes() {
+            return visit(&bytes[range.start * size..range.end * size]);
+        }
+        match (self.dtype, size) {
+            (DType::C64, _) => self.try_for_each_block_as::<[f32; 2], E>(range, visit),
+            (DType::C128, _) => self.try_for_each_block_as::<[f64; 2], E>(range, visit),
+            (_, 1) => self.try_for_each_block_as::<u8, E>(range, visit),
+            (_, 2) => self.try_for_each_block_as::<u16, E>(range, visit),
+            (_, 4) => self.try_for_each_block_as::<u32, E>(range, visit),
+            _ => self.try_for_each_block_as::<u64, E>(range, visit),
+        }
+    }
+
+    /// [`try_for_each_bytes`](Self::try_for_each_bytes) for visitors that cannot fail.
+    pub(crate) fn for_each_bytes(&self, range: Range<usize>, mut visit: impl FnMut(&[u8])) {
+        let done: Result<(), Infallible> = self.try_for_each_bytes(range, |bytes| {
+            visit(bytes);
+            Ok(())
+        });
+        let Ok(()) = done;
+    }
+
+    fn try_for_each_block_as<T: Element, E>(
+        &self,
+        range: Range<usize>,
+        mut visit: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
         let blocks = Blocks::<T>::new(self);
         let mut scratch = Vec::new();
-        let mut start = range.start;
-        while start < range.end {
+        for start in range.clone().step_by(BLOCK_ELEMENTS) {
             let len = BLOCK_ELEMENTS.min(range.end - start);
-            visit(blocks.read(start, len, &mut scratch));
-            start += len;
-        }
-    }
-
-    /// Calls `visit` with consecutive pieces of the elements in row-major order and little-endian bytes, the
-    /// form files keep them in. Memory that already lies so is passed on uncopied.
-    pub(crate) fn for_each_contiguous_bytes(
-        &self,
-        mut visit: impl FnMut(&[u8]) -> io::Result<()>,
-    ) -> io::Result<()> {
-        if let Some(bytes) = self.as_bytes()
-            && (Endian::NATIVE == Endian::Little || self.dtype.size_bytes() == 1)
-        {
-            return if bytes.is_empty() { Ok(()) } else { visit(bytes) };
-        }
-        match self.dtype {
-            DType::C64 => self.little_endian_blocks::<[f32; 2]>(visit),
-            DType::C128 => self.little_endian_blocks::<[f64; 2]>(visit),
-            dtype => match dtype.size_bytes() {
-                1 => self.little_endian_blocks::<u8>(visit),
-                2 => self.little_endian_blocks::<u16>(visit),
-                4 => self.little_endian_blocks::<u32>(visit),
-                _ => self.little_endian_blocks::<u64>(visit),
-            },
-        }
-    }
-
-    fn little_endian_blocks<T: Element>(
-        &self,
-        mut visit: impl FnMut(&[u8]) -> io::Result<()>,
-    ) -> io::Result<()> {
-        let blocks = Blocks::<T>::new(self);
-        let (mut scratch, mut swapped) = (Vec::new(), Vec::new());
-        for start in (0..self.numel).step_by(BLOCK_ELEMENTS) {
-            let block = blocks.read(start, BLOCK_ELEMENTS.min(self.numel - start), &mut scratch);
-            if Endian::NATIVE == Endian::Little {
-                visit(bytemuck::cast_slice(block))?;
-            } else {
-                swapped.clear();
-                swapped.extend(block.iter().map(|value| value.swap_bytes()));
-                visit(bytemuck::cast_slice(&swapped))?;
-            }
+            visit(bytemuck::cast_slice(blocks.read(start, len, &mut scratch)))?;
         }
         Ok(())
     }

@@ -5,10 +5,15 @@
 //! only the tensor asked for is touched. Parsers treat every file as hostile: no allocation follows an
 //! untrusted length, no recursion follows untrusted nesting, arithmetic is checked.
 
+pub mod npy;
+mod open;
 mod pickle;
 pub mod pt;
 pub mod pt_write;
+pub mod safetensors;
 mod zip;
+
+pub use open::{FileError, Format, TensorFile};
 
 use crate::DType;
 use crate::view::{Endian, TensorView, ViewError, checked_numel};

@@ -44,7 +44,9 @@ fn write_archive(out: &mut (impl Write + Seek), pickle: &[u8], views: &[&TensorV
     zip.entry("byteorder", b"little")?;
     for (key, view) in views.iter().enumerate() {
         zip.streamed_entry(&format!("data/{key}"), view.size_bytes() as u64, |sink| {
-            view.for_each_contiguous_bytes(|bytes| bytes.chunks(CHUNK_BYTES).try_for_each(&mut *sink))
+            view.try_for_each_bytes(0..view.numel(), |bytes| {
+                bytes.chunks(CHUNK_BYTES).try_for_each(&mut *sink)
+            })
         })?;
     }
     zip.entry("version", b"3\n")?;
@@ -355,11 +357,7 @@ mod tests {
 
     fn bytes_of(view: &TensorView<'_>) -> Vec<u8> {
         let mut bytes = Vec::new();
-        view.for_each_contiguous_bytes(|block| {
-            bytes.extend_from_slice(block);
-            Ok(())
-        })
-        .unwrap();
+        view.for_each_bytes(0..view.numel(), |block| bytes.extend_from_slice(block));
         bytes
     }
 

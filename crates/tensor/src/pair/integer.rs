@@ -1,0 +1,60 @@
+//! Metrics of two integer (or bool) tensors: equality and scaled errors in the integer type itself, as numpy
+//! computes them, the other family in f64.
+
+use super::Totals;
+use super::arithmetic::InF64;
+use super::real::{SCALED_WITHIN, errors_against_golden};
+use crate::TensorView;
+use crate::decode::{Integer, as_integer};
+use crate::parallel::map_chunks;
+use crate::simd::Level;
+use crate::view::BLOCK_ELEMENTS;
+
+pub(super) fn compare<I: Integer>(
+    level: Level,
+    target: &TensorView<'_>,
+    golden: &TensorView<'_>,
+) -> Option<Totals> {
+    let numel = target.numel();
+    let (target, golden) = (as_integer::<I>(target)?, as_integer::<I>(golden)?);
+    map_chunks(
+        numel,
+        |range| {
+            let (mut target_scratch, mut golden_scratch) = (Vec::new(), Vec::new());
+            let (mut target_wide, mut golden_wide) = (Vec::<f64>::new(), Vec::<f64>::new());
+            let mut sum = Totals::EMPTY;
+            for start in range.clone().step_by(BLOCK_ELEMENTS) {
+                let len = BLOCK_ELEMENTS.min(range.end - start);
+                let target = target.read(start, len, &mut target_scratch);
+                let golden = golden.read(start, len, &mut golden_scratch);
+                target_wide.clear();
+                target_wide.extend(target.iter().map(|value| value.to_f64()));
+                golden_wide.clear();
+                golden_wide.extend(golden.iter().map(|value| value.to_f64()));
+                let mut totals = errors_against_golden::<InF64>(level, &target_wide, &golden_wide);
+                scaled_errors(target, golden, &mut totals);
+                if totals.equal < len as u64 {
+                    let first = target.iter().zip(golden).position(|(t, g)| t != g);
+                    totals.first_mismatch = first.map(|index| (start + index) as u64);
+                }
+                sum = sum.merge(totals);
+            }
+            sum
+        },
+        Totals::merge,
+    )
+}
+
+fn scaled_errors<I: Integer>(target: &[I], golden: &[I], totals: &mut Totals) {
+    for (&t, &g) in target.iter().zip(golden) {
+        totals.equal += u64::from(t == g);
+        let distance = t.wrapping_distance(g).to_f64();
+        let larger = t.wrapping_magnitude().max(g.wrapping_magnitude()).to_f64();
+        totals.scaled_max_abs = totals.scaled_max_abs.max(distance);
+        // 0/0 is NaN, which max ignores: it counts as zero.
+        totals.scaled_max_relative = totals.scaled_max_relative.max((distance / larger).min(f64::MAX));
+        for (count, limit) in totals.scaled_within.iter_mut().zip(SCALED_WITHIN) {
+            *count += u64::from(distance <= limit * larger);
+        }
+    }
+}

@@ -1,0 +1,84 @@
+use super::*;
+
+fn f32s(target: &[f32], golden: &[f32]) -> PairMetrics {
+    let view = |values: &[f32]| -> Vec<u8> { bytemuck::cast_slice(values).to_vec() };
+    let (t, g) = (view(target), view(golden));
+    let t = TensorView::contiguous(DType::F32, vec![target.len()], &t).unwrap();
+    let g = TensorView::contiguous(DType::F32, vec![golden.len()], &g).unwrap();
+    compare_pair(&t, &g).unwrap().unwrap()
+}
+
+#[test]
+fn identical() {
+    let metrics = f32s(&[1.0, 0.0, -3.0], &[1.0, -0.0, -3.0]);
+    assert!(metrics.is_identical());
+    assert_eq!(metrics.first_mismatch, None);
+    assert!((metrics.cosine() - 1.0).abs() < 1e-15);
+    assert_eq!((metrics.max_abs_error, metrics.max_relative_error), (0.0, 0.0));
+    assert_eq!(metrics.within_thousandth, 3);
+}
+
+#[test]
+fn a_golden_zero_is_shifted_by_epsilon() {
+    let metrics = f32s(&[1.0, 1.0], &[0.0, 1.0]);
+    assert_eq!(metrics.max_relative_error, 4_503_599_627_370_496.0);
+    assert_eq!(metrics.within_thousandth, 1);
+    assert_eq!(metrics.scaled.unwrap().max_relative_error, 1.0);
+}
+
+#[test]
+fn non_finite_positions() {
+    let metrics = f32s(&[f32::NAN, f32::INFINITY, 2.0], &[f32::NAN, f32::NEG_INFINITY, 1.0]);
+    assert!(metrics.nan_positions_agree && metrics.inf_positions_agree);
+    assert_eq!(metrics.max_abs_error, 1.0);
+    assert_eq!(metrics.first_mismatch, Some(0));
+    assert_eq!(metrics.golden_non_finite, NonFinite { nan: 1, pos_inf: 0, neg_inf: 1 });
+    let scaled = metrics.scaled.unwrap();
+    assert!(scaled.max_abs_error.is_nan());
+    assert_eq!(scaled.within_thousandth, 1, "inf against -inf counts as within: inf <= inf");
+    assert!(!f32s(&[f32::NAN], &[1.0]).nan_positions_agree);
+    assert!(!f32s(&[f32::INFINITY], &[f32::NAN]).inf_positions_agree);
+}
+
+#[test]
+fn cosine_of_zero_vectors() {
+    assert_eq!(f32s(&[0.0, 0.0], &[0.0, 0.0]).cosine(), 1.0);
+    assert!(f32s(&[0.0, 0.0], &[0.0, 1.0]).cosine().is_nan());
+}
+
+#[test]
+fn unsigned_integers_wrap_in_the_scaled_family_only() {
+    let (target, golden) = ([3u8, 9], [4u8, 9]);
+    let t = TensorView::contiguous(DType::U8, vec![2], &target).unwrap();
+    let g = TensorView::contiguous(DType::U8, vec![2], &golden).unwrap();
+    let metrics = compare_pair(&t, &g).unwrap().unwrap();
+    assert_eq!(metrics.max_abs_error, 1.0);
+    assert_eq!(metrics.scaled.unwrap().max_abs_error, 255.0);
+}
+
+#[test]
+fn counts_must_agree_and_empty_has_no_metrics() {
+    let bytes = [0u8; 8];
+    let two = TensorView::contiguous(DType::F32, vec![2], &bytes).unwrap();
+    let one = TensorView::contiguous(DType::F32, vec![1], &bytes).unwrap();
+    assert_eq!(compare_pair(&two, &one), Err(PairError::CountMismatch { target: 2, golden: 1 }));
+    let none = TensorView::contiguous(DType::F32, vec![0], &bytes).unwrap();
+    assert_eq!(compare_pair(&none, &none), Ok(None));
+}
+
+#[test]
+fn same_bits_on_every_level_and_thread_count() {
+    let noise = |seed: u32| -> Vec<f32> {
+        (0..400_003u32).map(|i| (i.wrapping_mul(2_654_435_761).wrapping_add(seed) as f32).sin()).collect()
+    };
+    let (target, golden) = (noise(1), noise(2));
+    let t = TensorView::contiguous(DType::F32, vec![target.len()], bytemuck::cast_slice(&target)).unwrap();
+    let g = TensorView::contiguous(DType::F32, vec![golden.len()], bytemuck::cast_slice(&golden)).unwrap();
+    let expected = compare_pair_at(Level::Baseline, &t, &g).unwrap();
+    for level in Level::available() {
+        for threads in [1, 2, 5] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            assert_eq!(pool.install(|| compare_pair_at(level, &t, &g)).unwrap(), expected);
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Statistics of real floating-point tensors.
+
+use super::{Number, Statistics};
+use crate::decode::Decoded;
+use crate::parallel::map_chunks;
+use crate::real::Real;
+use crate::simd::{Level, Row, Vector, by_level, split_rows};
+use crate::view::BLOCK_ELEMENTS;
+
+/// Below this a sum of squares in f64 has lost precision to underflow.
+const SQUARES_UNDERFLOW: f64 = 1e-280;
+
+/// Sums over the finite elements of a chunk, and counts of the others.
+#[derive(Clone, Copy)]
+struct Partial {
+    sum: f64,
+    squares: f64,
+    max: f64,
+    min: f64,
+    nan: u64,
+    pos_inf: u64,
+    neg_inf: u64,
+    zeros: u64,
+}
+
+impl Partial {
+    const EMPTY: Partial = Partial {
+        sum: 0.0,
+        squares: 0.0,
+        max: f64::NEG_INFINITY,
+        min: f64::INFINITY,
+        nan: 0,
+        pos_inf: 0,
+        neg_inf: 0,
+        zeros: 0,
+    };
+
+    fn merge(self, other: Partial) -> Partial {
+        Partial {
+            sum: self.sum + other.sum,
+            squares: self.squares + other.squares,
+            max: self.max.max(other.max),
+            min: self.min.min(other.min),
+            nan: self.nan + other.nan,
+            pos_inf: self.pos_inf + other.pos_inf,
+            neg_inf: self.neg_inf + other.neg_inf,
+            zeros: self.zeros + other.zeros,
+        }
+    }
+}
+
+pub(super) fn of_float<W: Real>(level: Level, numel: usize, values: &Decoded<'_, W>) -> Statistics {
+    let partial = map_chunks(
+        numel,
+        |range| {
+            let mut scratch = Vec::new();
+            let mut partial = Partial::EMPTY;
+            for start in range.clone().step_by(BLOCK_ELEMENTS) {
+                let len = BLOCK_ELEMENTS.min(range.end - start);
+                partial = partial.merge(of_block(level, values.read(start, len, &mut scratch)));
+            }
+            partial
+        },
+        Partial::merge,
+    )
+    .unwrap_or(Partial::EMPTY);
+    finish(numel, partial, |scale| rescaled_sums(numel, values, scale))
+}
+
+fn of_block<W: Real>(level: Level, block: &[W]) -> Partial {
+    let (rows, rest) = split_rows(block);
+    let partial = finite_sums_of_rows(level, rows).merge(finite_sums::<Row<W, 1>, W>(rest));
+    if partial.squares.is_finite() {
+        return partial;
+    }
+    // Something here is NaN or infinite (or its square overflows f64): tell the elements apart.
+    sums_of_rows(level, rows).merge(sums::<Row<W, 1>, W>(rest))
+}
+
+by_level! { fn finite_sums_of_rows<W: Real>(rows: &[W]) -> Partial = finite_sums on W }
+by_level! { fn sums_of_rows<W: Real>(rows: &[W]) -> Partial = sums on W }
+
+/// Sums over whole rows, right if all of them are finite.
+#[inline(always)]
+fn finite_sums<V: Vector<Scalar = W>, W: Real>(rows: &[W]) -> Partial {
+    let mut sum = V::Wide::splat(0.0);
+    let mut squares = V::Wide::splat(0.0);
+    let mut max = V::splat(W::NEG_INFINITY);
+    let mut min = V::splat(W::INFINITY);
+    let mut zeros = V::no_count();
+    for row in rows.chunks_exact(V::LANES) {
+        let row = V::load(row);
+        let wide = row.widen();
+        sum = sum.add(wide);
+        squares = squares.add(wide.mul(wide));
+        max = row.max(max);
+        min = row.min(min);
+        zeros = V::count_eq(zeros, row, V::splat(W::ZERO));
+    }
+    Partial {
+        sum: sum.sum(),
+        squares: squares.sum(),
+        max: max.fold(f64::NEG_INFINITY, f64::max),
+        min: min.fold(f64::INFINITY, f64::min),
+        zeros: V::total(zeros),
+        ..Partial::EMPTY
+    }
+}
+
+/// Sums over the finite elements of whole rows, and counts of the others.
+#[inline(always)]
+fn sums<V: Vector<Scalar = W>, W: Real>(rows: &[W]) -> Partial {
+    let (lowest, highest) = (V::splat(W::NEG_INFINITY), V::splat(W::INFINITY));
+    let mut sum = V::Wide::splat(0.0);
+    let mut squares = V::Wide::splat(0.0);
+    let (mut max, mut min) = (lowest, highest);
+    let mut zeros = V::no_count();
+    let (mut nan, mut pos_inf, mut neg_inf) = (V::no_count(), V::no_count(), V::no_count());
+    for row in rows.chunks_exact(V::LANES) {
+        let row = V::load(row);
+        let wide = row.finite_or(V::splat(W::ZERO)).widen();
+        sum = sum.add(wide);
+        squares = squares.add(wide.mul(wide));
+        max = row.finite_or(lowest).max(max);
+        min = row.finite_or(highest).min(min);
+        zeros = V::count_eq(zeros, row, V::splat(W::ZERO));
+        nan = V::count_nan(nan, row);
+        pos_inf = V::count_eq(pos_inf, row, highest);
+        neg_inf = V::count_eq(neg_inf, row, lowest);
+    }
+    Partial {
+        sum: sum.sum(),
+        squares: squares.sum(),
+        max: max.fold(f64::NEG_INFINITY, f64::max),
+        min: min.fold(f64::INFINITY, f64::min),
+        nan: V::total(nan),
+        pos_inf: V::total(pos_inf),
+        neg_inf: V::total(neg_inf),
+        zeros: V::total(zeros),
+    }
+}
+
+fn finish(numel: usize, partial: Partial, rescaled_sums: impl Fn(f64) -> (f64, f64)) -> Statistics {
+    let count = numel as f64;
+    let (mut mean, mut norm) = (partial.sum / count, partial.squares.sqrt());
+    let (mut max, mut min) = (partial.max, partial.min);
+    let infinite = partial.pos_inf + partial.neg_inf > 0;
+    if partial.nan > 0 {
+        (max, min, mean, norm) = (f64::NAN, f64::NAN, f64::NAN, f64::NAN);
+    } else if infinite {
+        if partial.pos_inf > 0 {
+            max = f64::INFINITY;
+        }
+        if partial.neg_inf > 0 {
+            min = f64::NEG_INFINITY;
+        }
+        mean = match (partial.pos_inf, partial.neg_inf) {
+            (_, 0) => f64::INFINITY,
+            (0, _) => f64::NEG_INFINITY,
+            _ => f64::NAN,
+        };
+        norm = f64::INFINITY;
+    } else {
+        // Only f64 input gets here: its squares, or even its sum, can leave the range of f64 although norm
+        // and mean do not.
+        let largest = max.abs().max(min.abs());
+        let lost = !partial.sum.is_finite() || !partial.squares.is_finite();
+        if lost || (partial.squares < SQUARES_UNDERFLOW && largest > 0.0) {
+            let scale = power_of_two_near(largest);
+            let (sum, squares) = rescaled_sums(scale);
+            mean = sum / count * scale;
+            norm = squares.sqrt() * scale;
+        }
+    }
+    Statistics {
+        max: Some(Number::Float(max)),
+        min: Some(Number::Float(min)),
+        mean: Some(Number::Float(mean)),
+        norm: Some(Number::Float(norm)),
+        count: numel as u64,
+        nan_count: partial.nan,
+        pos_inf_count: partial.pos_inf,
+        neg_inf_count: partial.neg_inf,
+        zero_count: partial.zeros,
+    }
+}
+
+/// The power of two at or below a positive finite number (subnormals: the smallest normal one).
+fn power_of_two_near(value: f64) -> f64 {
+    let exponent = f64::from_bits(value.to_bits() & 0x7ff0_0000_0000_0000);
+    exponent.max(f64::MIN_POSITIVE)
+}
+
+/// Sum and sum of squares of the elements divided by `scale`. The rare second pass.
+fn rescaled_sums<W: Real>(numel: usize, values: &Decoded<'_, W>, scale: f64) -> (f64, f64) {
+    map_chunks(
+        numel,
+        |range| {
+            let mut scratch = Vec::new();
+            let (mut sum, mut squares) = (0.0, 0.0);
+            for start in range.clone().step_by(BLOCK_ELEMENTS) {
+                let len = BLOCK_ELEMENTS.min(range.end - start);
+                for x in values.read(start, len, &mut scratch) {
+                    let scaled = x.to_f64() / scale;
+                    sum += scaled;
+                    squares += scaled * scaled;
+                }
+            }
+            (sum, squares)
+        },
+        |a, b| (a.0 + b.0, a.1 + b.1),
+    )
+    .unwrap_or((0.0, 0.0))
+}

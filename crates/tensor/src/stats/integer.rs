@@ -1,0 +1,141 @@
+//! Statistics of integer and bool tensors: sums are exact.
+
+use super::{Number, Statistics};
+use crate::TensorView;
+use crate::decode::{Decoded, Integer};
+use crate::parallel::map_chunks;
+use crate::simd::{LANES, Level, by_level};
+use crate::view::{BLOCK_ELEMENTS, Blocks};
+
+#[derive(Clone, Copy)]
+struct Partial<I> {
+    sum: i128,
+    squares: f64,
+    max: I,
+    min: I,
+    zeros: u64,
+}
+
+impl<I: Integer> Partial<I> {
+    fn merge(self, other: Partial<I>) -> Partial<I> {
+        Partial {
+            sum: self.sum + other.sum,
+            squares: self.squares + other.squares,
+            max: self.max.max(other.max),
+            min: self.min.min(other.min),
+            zeros: self.zeros + other.zeros,
+        }
+    }
+}
+
+pub(super) fn of_integer<I: Integer>(level: Level, numel: usize, values: &Decoded<'_, I>) -> Statistics {
+    let partial = map_chunks(
+        numel,
+        |range| {
+            let mut scratch = Vec::new();
+            let mut chunk: Option<Partial<I>> = None;
+            for start in range.clone().step_by(BLOCK_ELEMENTS) {
+                let len = BLOCK_ELEMENTS.min(range.end - start);
+                if let Some(block) = of_block(level, values.read(start, len, &mut scratch)) {
+                    chunk = Some(match chunk {
+                        Some(chunk) => chunk.merge(block),
+                        None => block,
+                    });
+                }
+            }
+            chunk
+        },
+        |a, b| match (a, b) {
+            (Some(a), Some(b)) => Some(a.merge(b)),
+            (a, b) => a.or(b),
+        },
+    )
+    .flatten();
+    let Some(partial) = partial else { return Statistics::default() };
+    Statistics {
+        max: Some(Number::Int(partial.max.to_i128())),
+        min: Some(Number::Int(partial.min.to_i128())),
+        mean: Some(Number::Float(partial.sum as f64 / numel as f64)),
+        norm: Some(Number::Float(partial.squares.sqrt())),
+        count: numel as u64,
+        zero_count: partial.zeros,
+        ..Statistics::default()
+    }
+}
+
+/// Plain loops over fixed lanes: compilers vectorise integer arithmetic well by themselves.
+fn of_block<I: Integer>(level: Level, block: &[I]) -> Option<Partial<I>> {
+    let &first = block.first()?;
+    let (rows, rest) = block.as_chunks::<LANES>();
+    Some(sums_of_rows(level, rows, first).merge(sums(rest.as_chunks::<1>().0, first)))
+}
+
+by_level! { fn sums_of_rows<I: Integer>(rows: &[[I; LANES]], first: I) -> Partial<I> = full_row_sums }
+
+#[inline(always)]
+fn full_row_sums<I: Integer>(rows: &[[I; LANES]], first: I) -> Partial<I> {
+    sums(rows, first)
+}
+
+#[inline(always)]
+fn sums<I: Integer, const N: usize>(rows: &[[I; N]], first: I) -> Partial<I> {
+    let mut sum = [0i64; N];
+    let mut squares = [0f64; N];
+    let mut max = [first; N];
+    let mut min = [first; N];
+    let mut zeros = [0u32; N];
+    // 64-bit elements could overflow even one block's i64 sum.
+    let narrow = size_of::<I>() < 8;
+    let mut wide_sum = 0i128;
+    for row in rows {
+        for lane in 0..N {
+            let x = row[lane];
+            if narrow {
+                sum[lane] += x.to_i128() as i64;
+            } else {
+                wide_sum += x.to_i128();
+            }
+            let wide = x.to_f64();
+            squares[lane] += wide * wide;
+            max[lane] = max[lane].max(x);
+            min[lane] = min[lane].min(x);
+            zeros[lane] += u32::from(x == I::zeroed());
+        }
+    }
+    Partial {
+        sum: wide_sum + sum.iter().map(|&sum| i128::from(sum)).sum::<i128>(),
+        squares: squares.iter().sum(),
+        max: max.into_iter().fold(first, I::max),
+        min: min.into_iter().fold(first, I::min),
+        zeros: zeros.iter().map(|&zeros| u64::from(zeros)).sum(),
+    }
+}
+
+/// Bool: max is "any", min is "all"; there is no mean and no norm.
+pub(super) fn of_bool(view: &TensorView<'_>) -> Statistics {
+    let blocks = Blocks::<u8>::new(view);
+    let numel = view.numel();
+    let zeros = map_chunks(
+        numel,
+        |range| {
+            let mut scratch = Vec::new();
+            range
+                .clone()
+                .step_by(BLOCK_ELEMENTS)
+                .map(|start| {
+                    let block = blocks.read(start, BLOCK_ELEMENTS.min(range.end - start), &mut scratch);
+                    block.iter().filter(|&&byte| byte == 0).count() as u64
+                })
+                .sum::<u64>()
+        },
+        |a, b| a + b,
+    )
+    .unwrap_or(0);
+    Statistics {
+        max: Some(Number::Bool(zeros < numel as u64)),
+        min: Some(Number::Bool(zeros == 0)),
+        count: numel as u64,
+        zero_count: zeros,
+        ..Statistics::default()
+    }
+}
