@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use msprobe_tensor::files::pt::{self, Kind, PtDocument, ValueRef};
-use msprobe_tensor::files::{FormatError, TensorLayout};
+use msprobe_tensor::files::{Format, FormatError, TensorFile, TensorLayout};
 use msprobe_tensor::{DType, DTypeClass, Endian, checked_numel};
 use serde_json::Value;
 
@@ -186,5 +186,15 @@ fn a_checkpoint_has_its_settings_too() {
         assert_eq!(get(&doc, "args").get("params_dtype").unwrap().as_dtype(), Some(DType::BF16));
         // The attribute that torch hangs on every state dict.
         assert!(get(&doc, "model").attributes().any(|(key, _)| key.as_str() == Some("_metadata")));
+    }
+}
+
+#[test]
+fn files_open_by_their_content() {
+    for name in ["layouts.pt", "legacy_layouts.pt"] {
+        let file = TensorFile::open(&fixtures().join(name)).unwrap();
+        assert_eq!(file.format(), Format::Pt);
+        let index = file.find("permuted").unwrap();
+        assert_eq!(file.view(index).unwrap().shape(), [4, 2, 3]);
     }
 }
