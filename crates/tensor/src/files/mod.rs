@@ -7,7 +7,11 @@
 
 pub mod npy;
 mod open;
+mod pickle;
+pub mod pt;
+pub mod pt_write;
 pub mod safetensors;
+mod zip;
 
 pub use open::{FileError, Format, TensorFile};
 

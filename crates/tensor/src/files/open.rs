@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use memmap2::Mmap;
 
-use super::{FormatError, Index, TensorEntry, npy, safetensors};
+use super::{FormatError, Index, TensorEntry, npy, pt, safetensors};
 use crate::view::TensorView;
 
 /// The file formats tensors are read from.
@@ -133,14 +133,9 @@ impl Index {
 fn parse_as(format: Format, bytes: &[u8]) -> Result<Index, FormatError> {
     match format {
         Format::Npy => npy::parse(bytes),
-        Format::Pt => parse_pt(bytes),
+        Format::Pt => pt::parse(bytes),
         Format::Safetensors => safetensors::parse(bytes),
     }
-}
-
-// MERGE(pt.rs): delete this function and call `pt::parse(bytes)` above.
-fn parse_pt(_bytes: &[u8]) -> Result<Index, FormatError> {
-    Err(FormatError::Unsupported("the .pt reader is not merged yet".into()))
 }
 
 /// Why a tensor file, or a tensor of it, cannot be read.
