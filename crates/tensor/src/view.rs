@@ -90,11 +90,12 @@ pub fn checked_numel(shape: &[usize]) -> Option<usize> {
 }
 
 impl<'a> TensorView<'a> {
-    /// A view with explicit strides. Every element it can reach is checked to lie inside `storage`.
+    /// A view with explicit strides. Every element it can reach is checked to lie inside `storage`. Strides that
+    /// no step follows (of dimensions of one element, or of an empty tensor) are set to zero.
     pub fn new(
         dtype: DType,
         shape: Vec<usize>,
-        strides: Vec<isize>,
+        mut strides: Vec<isize>,
         storage: &'a [u8],
         offset: usize,
         endian: Endian,
@@ -106,6 +107,11 @@ impl<'a> TensorView<'a> {
         let numel = checked_numel(&shape)
             .filter(|numel| numel.checked_mul(dtype.size_bytes()).is_some_and(|n| isize::try_from(n).is_ok()))
             .ok_or_else(too_large)?;
+        for (stride, &size) in strides.iter_mut().zip(&shape) {
+            if numel == 0 || size == 1 {
+                *stride = 0;
+            }
+        }
         if numel > 0 {
             let (mut first, mut last) = (offset as i128, offset as i128);
             for (&size, &stride) in shape.iter().zip(&strides) {

@@ -15,6 +15,8 @@ mod zip;
 
 pub use open::{FileError, Format, TensorFile};
 
+use std::sync::Arc;
+
 use crate::DType;
 use crate::view::{Endian, TensorView, ViewError, checked_numel};
 
@@ -54,6 +56,9 @@ pub struct TensorLayout {
     pub shape: Vec<usize>,
     /// Distance between neighbours, in elements.
     pub strides: Vec<isize>,
+    /// Bytes that the file holds only in another form (old pickles keep numpy arrays as text): the storage then
+    /// is in here instead of in the file.
+    pub decoded: Option<Arc<[u8]>>,
     /// First byte of the storage in the file.
     pub storage_start: usize,
     /// Bytes of the storage.
@@ -66,15 +71,16 @@ pub struct TensorLayout {
 
 impl TensorLayout {
     /// Borrows the tensor from the bytes of its whole file, checking every bound.
-    pub fn view<'a>(&self, file: &'a [u8]) -> Result<TensorView<'a>, FormatError> {
+    pub fn view<'a>(&'a self, file: &'a [u8]) -> Result<TensorView<'a>, FormatError> {
+        let source = self.decoded.as_deref().unwrap_or(file);
         let storage = self
             .storage_start
             .checked_add(self.storage_len)
-            .and_then(|end| file.get(self.storage_start..end))
+            .and_then(|end| source.get(self.storage_start..end))
             .ok_or_else(|| FormatError::Truncated {
                 what: "tensor data",
                 needed: self.storage_len as u64,
-                available: file.len().saturating_sub(self.storage_start) as u64,
+                available: source.len().saturating_sub(self.storage_start) as u64,
             })?;
         let (shape, strides) = (self.shape.clone(), self.strides.clone());
         Ok(TensorView::new(self.dtype, shape, strides, storage, self.offset, self.endian)?)

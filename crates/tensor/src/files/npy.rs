@@ -59,6 +59,7 @@ pub fn parse(file: &[u8]) -> Result<Index, FormatError> {
         strides,
         storage_start: data_start,
         storage_len,
+        decoded: None,
         offset: 0,
         endian,
     };

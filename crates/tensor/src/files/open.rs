@@ -295,6 +295,9 @@ impl TensorFile {
         let Some(Ok(layout)) = self.index.entries.get(index).map(|entry| &entry.layout) else {
             return;
         };
+        if layout.decoded.is_some() {
+            return;
+        }
         let (start, len) = (layout.storage_start, layout.storage_len);
         let inside = start.checked_add(len).is_some_and(|end| end <= self.map.len());
         if inside && len > 0 {

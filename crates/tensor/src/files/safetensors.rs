@@ -154,6 +154,7 @@ impl RawEntry {
             // Inside the file, so inside usize.
             storage_start: buffer_start + begin as usize,
             storage_len: size_bytes,
+            decoded: None,
             offset: 0,
             endian: Endian::Little,
         })

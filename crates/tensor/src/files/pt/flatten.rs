@@ -126,7 +126,8 @@ impl Walk<'_> {
     }
 
     fn add_entry(&mut self, layout: Result<TensorLayout, FormatError>) -> Result<(), FormatError> {
-        let cost = self.path.len() + ENTRY_BYTES;
+        let decoded = layout.as_ref().ok().and_then(|layout| layout.decoded.as_ref());
+        let cost = self.path.len() + ENTRY_BYTES + decoded.map_or(0, |bytes| bytes.len());
         self.index_bytes_left = self.index_bytes_left.checked_sub(cost).ok_or_else(|| {
             FormatError::Refused("shared values spell out an index far larger than the file".into())
         })?;

@@ -14,7 +14,7 @@ use super::zip::{self, Archive};
 use super::{FormatError, Index};
 use crate::view::Endian;
 
-pub use value::{Kind, NumpyData, ValueRef};
+pub use value::{Kind, ValueRef};
 
 /// Memory that decoding may take beyond the size of the file.
 const BUDGET_BASE_BYTES: usize = 64 << 20;

@@ -1,5 +1,7 @@
 //! From the pickled arguments of a tensor to its layout in the file.
 
+use std::borrow::Cow;
+
 use crate::DType;
 use crate::files::pickle::{Arena, Global, GlobalId, Node, NodeId};
 use crate::files::{FormatError, TensorLayout};
@@ -152,6 +154,7 @@ impl PtDocument<'_> {
             strides,
             storage_start: storage.start,
             storage_len: storage.len,
+            decoded: None,
             offset,
             endian: self.endian,
         })
@@ -215,40 +218,32 @@ impl PtDocument<'_> {
 
     fn numpy_layout(&self, id: NodeId) -> Result<TensorLayout, FormatError> {
         let array = self.numpy_array(id)?;
-        let (len, start) = match self.arena.node(array.data) {
-            Node::Bytes { len, start } | Node::Str { len, start } => (len, start),
-            Node::Latin1 { len, start } => {
-                if !self.arena.raw(self.file, array.data).is_some_and(<[u8]>::is_ascii) {
-                    return Err(unsupported(
-                        "a numpy array pickled with protocol 2, which does not keep its bytes as they are; \
-                         save it as a tensor, or with pickle_protocol=4",
-                    ));
-                }
-                (len, start)
-            }
-            _ => return Err(unsupported("a numpy array of Python objects")),
+        let bytes = self.arena.bytes(self.file, array.data);
+        let bytes = bytes.ok_or_else(|| unsupported("a numpy array of Python objects"))?;
+        let place = match (&bytes, self.arena.node(array.data)) {
+            (
+                Cow::Borrowed(_),
+                Node::Bytes { start, .. } | Node::Str { start, .. } | Node::Latin1 { start, .. },
+            ) => usize::try_from(start)
+                .ok()
+                .filter(|start| start.saturating_add(bytes.len()) <= self.file.len()),
+            _ => None,
         };
-        if start >= self.file.len() as u64 && len > 0 {
-            return Err(unsupported("a numpy array pickled with protocol 0"));
-        }
-        let shape = self.numpy_shape(&array)?;
+        let shape = self.sizes(array.shape, "shape")?;
         self.checked(TensorLayout {
             dtype: array.dtype,
             strides: array_strides(&shape, array.fortran)?,
             shape,
-            storage_start: start as usize,
-            storage_len: len as usize,
+            storage_start: place.unwrap_or(0),
+            storage_len: bytes.len(),
+            decoded: if place.is_none() { Some(bytes.into()) } else { None },
             offset: 0,
             endian: array.endian,
         })
     }
 
-    pub(super) fn numpy_shape(&self, array: &NumpyArray) -> Result<Vec<usize>, FormatError> {
-        self.sizes(array.shape, "shape")
-    }
-
     /// The parts of a pickled numpy array.
-    pub(super) fn numpy_array(&self, id: NodeId) -> Result<NumpyArray, FormatError> {
+    fn numpy_array(&self, id: NodeId) -> Result<NumpyArray, FormatError> {
         let arena = &self.arena;
         let object = arena.object(id).ok_or_else(|| malformed("no numpy array"))?;
         let broken = || malformed("a numpy array without shape, dtype and data");
@@ -331,12 +326,12 @@ impl PtDocument<'_> {
 }
 
 /// A numpy array as it was pickled.
-pub(super) struct NumpyArray {
-    pub(super) dtype: DType,
-    pub(super) endian: Endian,
+struct NumpyArray {
+    dtype: DType,
+    endian: Endian,
     shape: NodeId,
-    pub(super) fortran: bool,
-    pub(super) data: NodeId,
+    fortran: bool,
+    data: NodeId,
 }
 
 fn array_strides(shape: &[usize], fortran: bool) -> Result<Vec<isize>, FormatError> {

@@ -8,7 +8,7 @@ use super::flatten::{Expansion, Key, attribute, child};
 use crate::DType;
 use crate::files::pickle::{Global, Node, NodeId};
 use crate::files::{FormatError, TensorLayout};
-use crate::view::{Endian, TensorView};
+use crate::view::Endian;
 
 /// What a value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -243,29 +243,6 @@ impl<'d> ValueRef<'d> {
         Some(layout.and_then(|layout| Expansion::new(self.doc.file.len()).add(layout)))
     }
 
-    /// The tensor itself, borrowed from the file.
-    pub fn view(self) -> Option<Result<TensorView<'d>, FormatError>> {
-        Some(self.tensor()?.and_then(|layout| layout.view(self.doc.file)))
-    }
-
-    /// The raw elements of a numpy array with its dtype, byte order and shape, also where the file does not keep
-    /// the bytes as they are and there is no layout (protocol 2). `None` for other values.
-    pub fn numpy_data(self) -> Option<Result<NumpyData<'d>, FormatError>> {
-        let doc = self.doc;
-        let meaning = doc.arena.meaning(self.id)?;
-        if !matches!(meaning, Global::NumpyReconstruct | Global::NumpyFromBuffer) {
-            return None;
-        }
-        Some(doc.numpy_array(self.id).and_then(|array| {
-            let bytes = doc.arena.bytes(doc.file, array.data);
-            let bytes =
-                bytes.ok_or_else(|| FormatError::Unsupported("a numpy array of Python objects".into()))?;
-            let shape = doc.numpy_shape(&array)?;
-            let (dtype, endian, fortran) = (array.dtype, array.endian, array.fortran);
-            Ok(NumpyData { dtype, endian, shape, fortran, bytes })
-        }))
-    }
-
     fn numpy_scalar(self) -> Option<Scalar> {
         let arena = &self.doc.arena;
         let object = arena.object(self.id).filter(|object| object.global.meaning() == Global::NumpyScalar)?;
@@ -277,21 +254,6 @@ impl<'d> ValueRef<'d> {
         arena.raw(self.doc.file, data).filter(|raw| raw.len() <= 64)?;
         scalar(dtype, endian, &arena.bytes(self.doc.file, data)?)
     }
-}
-
-/// A numpy array whose bytes may have been decoded from text.
-#[derive(Debug, Clone)]
-pub struct NumpyData<'d> {
-    /// Element type.
-    pub dtype: DType,
-    /// Byte order of the elements.
-    pub endian: Endian,
-    /// Size of each dimension.
-    pub shape: Vec<usize>,
-    /// Whether the first dimension varies fastest.
-    pub fortran: bool,
-    /// The elements.
-    pub bytes: Cow<'d, [u8]>,
 }
 
 enum Scalar {
