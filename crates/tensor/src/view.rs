@@ -133,6 +133,30 @@ impl<'a> TensorView<'a> {
         Self::new(dtype, shape, strides, storage, 0, Endian::Little)
     }
 
+    /// A view of memory that another library owns.
+    ///
+    /// # Safety
+    /// `address` must point to `len_bytes` readable bytes (or `len_bytes` be 0) that stay valid and are not
+    /// written to while the view lives.
+    #[allow(unsafe_code, reason = "memory of another library; see Safety")]
+    pub unsafe fn from_raw(
+        dtype: DType,
+        shape: Vec<usize>,
+        strides: Vec<isize>,
+        address: *const u8,
+        len_bytes: usize,
+        offset: usize,
+        endian: Endian,
+    ) -> Result<Self, ViewError> {
+        let storage = if len_bytes == 0 || address.is_null() {
+            &[]
+        } else {
+            // SAFETY: promised by the caller.
+            unsafe { std::slice::from_raw_parts(address, len_bytes) }
+        };
+        Self::new(dtype, shape, strides, storage, offset, endian)
+    }
+
     /// Element type.
     pub fn dtype(&self) -> DType {
         self.dtype
@@ -259,6 +283,17 @@ impl<'a> TensorView<'a> {
             (_, 4) => self.try_for_each_block_as::<u32, E>(range, visit),
             _ => self.try_for_each_block_as::<u64, E>(range, visit),
         }
+    }
+
+    /// Copies the elements, row-major and little-endian, to the front of `out`, as many as fit.
+    pub fn copy_to(&self, out: &mut [u8]) {
+        let mut rest = out;
+        self.for_each_bytes(0..self.numel, |bytes| {
+            let len = bytes.len().min(rest.len());
+            let (front, back) = std::mem::take(&mut rest).split_at_mut(len);
+            front.copy_from_slice(&bytes[..len]);
+            rest = back;
+        });
     }
 
     /// [`try_for_each_bytes`](Self::try_for_each_bytes) for visitors that cannot fail.

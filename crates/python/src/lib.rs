@@ -1,0 +1,35 @@
+//! `msprobe._native`: objects become values here, errors become exceptions, and the GIL is released while
+//! Rust works. Nothing is computed in this crate.
+
+#![allow(clippy::needless_pass_by_value, reason = "pyo3 extracts owned values")]
+
+mod files;
+mod metrics;
+mod tensor;
+
+use std::ffi::OsString;
+
+use pyo3::prelude::*;
+
+/// Runs the msprobe command; `argv[0]` is the program's name. Returns the exit code.
+#[pyfunction]
+fn run_cli(py: Python<'_>, argv: Vec<OsString>) -> u8 {
+    py.detach(|| msprobe_cli::run(argv) as u8)
+}
+
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_function(wrap_pyfunction!(run_cli, module)?)?;
+    module.add_function(wrap_pyfunction!(metrics::statistics, module)?)?;
+    module.add_function(wrap_pyfunction!(metrics::crc32, module)?)?;
+    module.add_function(wrap_pyfunction!(metrics::md5, module)?)?;
+    module.add_function(wrap_pyfunction!(metrics::hash64, module)?)?;
+    module.add_function(wrap_pyfunction!(metrics::compare_pair, module)?)?;
+    module.add_function(wrap_pyfunction!(files::write_npy, module)?)?;
+    module.add_function(wrap_pyfunction!(files::write_pt, module)?)?;
+    module.add_function(wrap_pyfunction!(files::write_pt_dict, module)?)?;
+    module.add_function(wrap_pyfunction!(files::tensor_names, module)?)?;
+    module.add_function(wrap_pyfunction!(files::read_tensor, module)?)?;
+    Ok(())
+}

@@ -1,0 +1,18 @@
+"""The ``msprobe`` command: hands the command line over to Rust."""
+
+from __future__ import annotations
+
+import signal
+import sys
+
+from msprobe import _native
+
+
+def main() -> int:
+    # Rust does the work, so Ctrl-C must end the process as it would end the binary.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    return _native.run_cli(["msprobe", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Logging and exceptions, at the import paths scripts already use."""

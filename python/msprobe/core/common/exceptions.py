@@ -1,0 +1,92 @@
+"""Every exception msprobe raises on purpose. One tree: catching ``CodedException`` catches them all."""
+
+from __future__ import annotations
+
+import os
+from typing import ClassVar, Optional, Union
+
+
+class CodedException(Exception):
+    """An error with a number that scripts can test; ``str()`` is the meaning of the number and the details."""
+
+    err_strs: ClassVar[dict[int, str]] = {}
+
+    def __init__(self, code: int, error_info: str = "") -> None:
+        super().__init__(code, error_info)
+        self.code = code
+        self.error_info = error_info
+
+    def __str__(self) -> str:
+        return self.err_strs.get(self.code, "") + self.error_info
+
+
+class MsprobeException(CodedException):
+    """Wrong use of the tool."""
+
+    INVALID_PARAM_ERROR = 0
+    OVERFLOW_NUMS_ERROR = 1
+    RECURSION_LIMIT_ERROR = 2
+    INTERFACE_USAGE_ERROR = 3
+    UNSUPPORTED_TYPE_ERROR = 4
+
+    err_strs: ClassVar[dict[int, str]] = {
+        INVALID_PARAM_ERROR: "[msprobe] 无效参数：",
+        OVERFLOW_NUMS_ERROR: "[msprobe] 超过预设溢出次数 当前溢出次数：",
+        RECURSION_LIMIT_ERROR: "[msprobe] 递归调用超过限制：",
+        INTERFACE_USAGE_ERROR: "[msprobe] Invalid interface usage: ",
+        UNSUPPORTED_TYPE_ERROR: "[msprobe] Unsupported type: ",
+    }
+
+
+class ScopeException(CodedException):
+    """A ``scope`` or ``list`` that cannot be."""
+
+    INVALID_API_STR = 0
+    INVALID_SCOPE = 1
+    ARG_CONFLICT = 2
+
+    err_strs: ClassVar[dict[int, str]] = {
+        INVALID_API_STR: "[msprobe] Invalid api_list: ",
+        INVALID_SCOPE: "[msprobe] Invalid scope: ",
+        ARG_CONFLICT: "[msprobe] Scope and api_list conflict: ",
+    }
+
+
+class FileCheckException(CodedException):
+    """A file or path that cannot be used."""
+
+    INVALID_FILE_ERROR = 0
+    FILE_PERMISSION_ERROR = 1
+    SOFT_LINK_ERROR = 2
+    ILLEGAL_PATH_ERROR = 3
+    ILLEGAL_PARAM_ERROR = 4
+    FILE_TOO_LARGE_ERROR = 5
+
+    err_strs: ClassVar[dict[int, str]] = {
+        INVALID_FILE_ERROR: "[msprobe] 无效文件： ",
+        FILE_PERMISSION_ERROR: "[msprobe] 文件权限错误： ",
+        SOFT_LINK_ERROR: "[msprobe] 检测到软链接： ",
+        ILLEGAL_PATH_ERROR: "[msprobe] 非法文件路径： ",
+        ILLEGAL_PARAM_ERROR: "[msprobe] 非法打开方式： ",
+        FILE_TOO_LARGE_ERROR: "[msprobe] 文件过大： ",
+    }
+
+
+class TensorFileError(FileCheckException):
+    """A tensor file, or one tensor of it, that cannot be read."""
+
+    def __init__(
+        self,
+        message: str,
+        path: Union[str, os.PathLike[str]],
+        tensor: Optional[str] = None,
+        hint: Optional[str] = None,
+    ) -> None:
+        super().__init__(self.INVALID_FILE_ERROR, message)
+        self.path = os.fspath(path)
+        self.tensor = tensor
+        self.hint = hint
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return f"{text}\nhint: {self.hint}" if self.hint else text
