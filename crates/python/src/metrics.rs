@@ -9,7 +9,7 @@ use pyo3::types::PyDict;
 use crate::tensor::Described;
 
 #[pyfunction]
-pub(crate) fn statistics<'py>(py: Python<'py>, tensor: Described) -> PyResult<Bound<'py, PyDict>> {
+pub(crate) fn statistics(py: Python<'_>, tensor: Described) -> PyResult<Bound<'_, PyDict>> {
     let view = tensor.view()?;
     let stats = py.detach(|| msprobe_tensor::statistics(&view));
     statistics_dict(py, &stats)
@@ -54,11 +54,11 @@ pub(crate) fn hash64(py: Python<'_>, tensor: Described) -> PyResult<u64> {
 }
 
 #[pyfunction]
-pub(crate) fn compare_pair<'py>(
-    py: Python<'py>,
+pub(crate) fn compare_pair(
+    py: Python<'_>,
     target: Described,
     golden: Described,
-) -> PyResult<Option<Bound<'py, PyDict>>> {
+) -> PyResult<Option<Bound<'_, PyDict>>> {
     let (target, golden) = (target.view()?, golden.view()?);
     let metrics = py.detach(|| msprobe_tensor::compare_pair(&target, &golden));
     let metrics = metrics.map_err(|error| PyValueError::new_err(error.to_string()))?;
