@@ -62,11 +62,15 @@ fn write_line(
     if style.is_empty() { writeln!(out, "{line}") } else { writeln!(out, "{style}{line}{RESET}") }
 }
 
-/// A cell at reading precision: floats to six significant digits, control characters made visible.
+/// A cell at reading precision: floats to six significant digits (twelve decimals next to 1), control characters made visible.
 fn short(cell: &Cell) -> String {
     match cell {
         Cell::Float(value) if value.is_finite() && *value != 0.0 => {
-            let rounded: f64 = format!("{value:.5e}").parse().unwrap_or(*value);
+            let mut rounded: f64 = format!("{value:.5e}").parse().unwrap_or(*value);
+            if rounded == 1.0 {
+                // A cosine or share just short of 1 must not look like 1.
+                rounded = format!("{value:.12}").parse().unwrap_or(*value);
+            }
             let mut text = String::new();
             // Writing to a string cannot fail.
             let _ = write_float(&mut text, rounded);
@@ -89,11 +93,12 @@ mod tests {
             rows: vec![
                 Row { cells: vec![Cell::Text("权重".into()), Cell::Float(0.123_456_789)], mood: Mood::Bad },
                 Row { cells: vec![Cell::Text("b\n".into()), Cell::Float(1.5e-9)], mood: Mood::Plain },
+                Row { cells: vec![Cell::Text(String::new()), Cell::Float(0.999_999_9)], mood: Mood::Plain },
             ],
         };
         let mut out = Vec::new();
         write_text(&table, false, &mut out).unwrap();
-        assert_eq!(String::from_utf8(out).unwrap(), "name     value\n权重  0.123457\nb\\n     1.5e-9\n");
+        assert_eq!(String::from_utf8(out).unwrap(), "name      value\n权重   0.123457\nb\\n      1.5e-9\n      0.9999999\n");
         let mut out = Vec::new();
         write_text(&table, true, &mut out).unwrap();
         assert!(String::from_utf8(out).unwrap().contains("\x1b[31m权重"));

@@ -1,0 +1,94 @@
+# Everything a fresh machine needs is installed from here: cargo, python3, gcc and make are enough.
+# Each target says what it is doing and costs little when there is nothing to do.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+FUZZ_SECONDS ?= 120
+
+say = @printf '\033[1m==> %s\033[0m\n' "$(1)"
+
+RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock rust-toolchain.toml
+
+.PHONY: help build demo test test-rust test-python test-install lint bench fuzz fmt clean
+
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+build: target/release/msprobe $(VENV)/.package ## The binary and a venv with the package and PyTorch
+
+demo: build ## The main job, end to end
+	$(call say,demo)
+	@demo/run.sh
+
+test: lint test-rust test-python test-install ## All tests
+	$(call say,all tests passed)
+
+lint: $(VENV)/.tools ## Formatting, clippy, ruff, types
+	$(call say,lint: rustfmt)
+	cargo fmt --all --check
+	$(call say,lint: clippy)
+	PYO3_PYTHON=$(CURDIR)/$(BIN)/python cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
+	$(call say,lint: ruff and mypy)
+	$(BIN)/ruff check --quiet .
+	$(BIN)/ruff format --quiet --check .
+	$(BIN)/mypy --no-error-summary
+
+test-rust: ## Unit, recorded, property and CLI tests
+	$(call say,rust tests)
+	cargo test --locked --quiet
+
+test-python: build ## Python tests against real PyTorch and numpy
+	$(call say,python tests)
+	$(BIN)/python -m pytest -q
+
+test-install: $(VENV)/.tools ## pip install into a clean venv, without any framework
+	$(call say,pip install into a clean venv)
+	tests/install.sh $(PYTHON)
+
+bench: build ## Measure ourselves and the alternatives in one run
+	$(call say,bench)
+	cargo build --release --locked --quiet -p msprobe-tensor --example read_bandwidth
+	$(BIN)/python bench/run.py
+
+fuzz: ## Fuzz the file parsers, FUZZ_SECONDS (120) each
+	$(call say,fuzz: needs a nightly toolchain)
+	@cargo fuzz --version >/dev/null 2>&1 || cargo install cargo-fuzz --locked --quiet
+	@fuzz/run.sh $(FUZZ_SECONDS)
+
+fmt: $(VENV)/.tools ## Format everything
+	cargo fmt --all
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean: ## Remove everything that was built or installed
+	rm -rf target fuzz/target $(VENV) demo_out bench_out python/msprobe/*.so
+
+target/release/msprobe: $(RUST_SOURCES)
+	$(call say,building target/release/msprobe)
+	cargo build --release --locked --quiet --bin msprobe
+	@touch $@
+
+$(VENV)/bin/python:
+	$(call say,making $(VENV))
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.tools: requirements/build.txt requirements/test.txt | $(VENV)/bin/python
+	$(call say,installing tools: requirements/test.txt)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/test.txt
+	@touch $@
+
+$(VENV)/.torch: requirements/torch.txt | $(VENV)/bin/python
+	$(call say,installing PyTorch (a few minutes the first time): requirements/torch.txt)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/torch.txt
+	@touch $@
+
+$(VENV)/.package: $(RUST_SOURCES) pyproject.toml README.md | $(VENV)/.tools $(VENV)/.torch
+	$(call say,building the Python package into $(VENV))
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked --quiet
+	@touch $@
