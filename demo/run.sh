@@ -15,7 +15,7 @@ printf 'training a small model twice with PyTorch, the second time with layer bl
 .venv/bin/python demo/train.py "$out"
 
 status=0
-run inspect "$out/good.pt"
-run diff "$out/broken.safetensors" "$out/good.pt"
+run inspect "$out/good.pt" --tensor blocks.1.up.weight --tensor blocks.1.up.bias
+run diff "$out/broken.safetensors" "$out/good.pt" --top 5
 printf '\nexit code %s: the files differ. Both are in %s/\n' "$status" "$out"
 [ "$status" -eq 1 ]
