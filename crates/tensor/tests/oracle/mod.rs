@@ -64,6 +64,8 @@ fn float(bits: u64, dtype: DType) -> f64 {
     let negative = bits >> (mantissa_bits + exponent_bits) == 1;
     let sign = if negative { -1.0 } else { 1.0 };
     match special {
+        // Kept as it is: libm's modulus of infinity and a signalling NaN is NaN, of a quiet one infinity.
+        Special::Ieee if exponent_bits == 11 && f64::from_bits(bits).is_nan() => return f64::from_bits(bits),
         Special::Ieee if exponent == ones(exponent_bits) => {
             return if mantissa == 0 { sign * f64::INFINITY } else { f64::NAN };
         }
