@@ -7,5 +7,5 @@ for target in npy safetensors pt; do
     mkdir -p "fuzz/corpus/$target"
     cargo +nightly fuzz run "$target" "fuzz/corpus/$target" "tests/fixtures/$target" \
         "crates/tensor/tests/hostile/$target" -- \
-        -max_total_time="$seconds" -rss_limit_mb=512 -malloc_limit_mb=64 -print_final_stats=1
+        -max_total_time="$seconds" -rss_limit_mb=1024 -malloc_limit_mb=256 -print_final_stats=1
 done

@@ -98,7 +98,10 @@ mod tests {
         };
         let mut out = Vec::new();
         write_text(&table, false, &mut out).unwrap();
-        assert_eq!(String::from_utf8(out).unwrap(), "name      value\n权重   0.123457\nb\\n      1.5e-9\n      0.9999999\n");
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "name      value\n权重   0.123457\nb\\n      1.5e-9\n      0.9999999\n"
+        );
         let mut out = Vec::new();
         write_text(&table, true, &mut out).unwrap();
         assert!(String::from_utf8(out).unwrap().contains("\x1b[31m权重"));

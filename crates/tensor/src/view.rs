@@ -196,6 +196,9 @@ impl<'a> TensorView<'a> {
 
     /// Whether elements follow each other in row-major order without gaps.
     pub fn is_row_major(&self) -> bool {
+        if self.numel == 0 {
+            return true;
+        }
         let mut expected = 1isize;
         for (&size, &stride) in self.shape.iter().zip(&self.strides).rev() {
             if size != 1 {
@@ -216,13 +219,16 @@ impl<'a> TensorView<'a> {
     /// Turns transposed and flipped views into contiguous ones.
     #[must_use]
     pub fn in_memory_order(&self) -> TensorView<'a> {
+        if self.numel == 0 {
+            return self.clone();
+        }
         let mut dims: Vec<(usize, isize)> = Vec::with_capacity(self.shape.len());
         let mut offset = self.offset as isize;
         for (&size, &stride) in self.shape.iter().zip(&self.strides) {
             if size == 1 {
                 continue;
             }
-            if stride < 0 && size > 0 {
+            if stride < 0 {
                 offset += (size as isize - 1) * stride;
             }
             dims.push((size, stride.abs()));
@@ -258,8 +264,10 @@ impl<'a> TensorView<'a> {
         };
         Some(TensorView {
             dtype,
-            strides: self.strides.iter().map(|stride| stride * 2).collect(),
-            offset: self.offset * 2,
+            // Only numbers that no element depends on can be this large: strides of single elements, the
+            // offset of an empty tensor.
+            strides: self.strides.iter().map(|stride| stride.saturating_mul(2)).collect(),
+            offset: self.offset.saturating_mul(2),
             ..self.clone()
         })
     }
@@ -443,7 +451,8 @@ fn merged_dims(shape: &[usize], strides: &[isize]) -> Vec<(usize, isize)> {
         }
         match merged.last_mut() {
             Some(last) if stride.checked_mul(size as isize) == Some(last.1) => {
-                *last = (last.0 * size, stride);
+                // Saturates in empty tensors only, which are never read.
+                *last = (last.0.saturating_mul(size), stride);
             }
             _ => merged.push((size, stride)),
         }

@@ -2,7 +2,7 @@
 //! the vectors of real and imaginary parts.
 
 use super::real::{SCALED_WITHIN, WITHIN};
-use super::{NonFinite, Totals, max_or_nan};
+use super::{NonFinite, Totals, max_or_nan, nan_to_num};
 use crate::TensorView;
 use crate::decode::as_c128;
 use crate::parallel::map_chunks;
@@ -54,7 +54,7 @@ fn add(totals: &mut Totals, index: usize, t: [f64; 2], g: [f64; 2]) {
     totals.max_abs = totals.max_abs.max(distance);
     let modulus = g[0].hypot(g[1]);
     let relative = distance / if modulus == 0.0 { f64::EPSILON } else { modulus };
-    totals.max_relative = totals.max_relative.max(relative);
+    totals.max_relative = max_or_nan(totals.max_relative, relative);
     for (count, limit) in totals.within.iter_mut().zip(WITHIN) {
         *count += u64::from(relative < limit);
     }
@@ -62,9 +62,9 @@ fn add(totals: &mut Totals, index: usize, t: [f64; 2], g: [f64; 2]) {
 
 fn add_scaled(totals: &mut Totals, t: [f64; 2], g: [f64; 2]) {
     let distance = (t[0] - g[0]).hypot(t[1] - g[1]);
-    let larger = t[0].hypot(t[1]).max(g[0].hypot(g[1]));
+    let larger = max_or_nan(t[0].hypot(t[1]), g[0].hypot(g[1]));
     totals.scaled_max_abs = max_or_nan(totals.scaled_max_abs, distance);
-    totals.scaled_max_relative = totals.scaled_max_relative.max((distance / larger).min(f64::MAX));
+    totals.scaled_max_relative = totals.scaled_max_relative.max(nan_to_num(distance / larger));
     for (count, limit) in totals.scaled_within.iter_mut().zip(SCALED_WITHIN) {
         *count += u64::from(distance <= limit * larger);
     }
@@ -75,10 +75,10 @@ fn is_nan(value: [f64; 2]) -> bool {
 }
 
 fn is_infinite(value: [f64; 2]) -> bool {
-    !is_nan(value) && (value[0].is_infinite() || value[1].is_infinite())
+    value[0].is_infinite() || value[1].is_infinite()
 }
 
-/// Counts an element that is not finite, once, and tells whether it is finite.
+/// Counts an element that is not finite, once (NaN before infinity), and tells whether it is finite.
 fn count_non_finite(counts: &mut NonFinite, value: [f64; 2]) -> bool {
     if is_nan(value) {
         counts.nan += 1;

@@ -1,9 +1,9 @@
 //! Metrics of two integer (or bool) tensors: equality and scaled errors in the integer type itself, as numpy
 //! computes them, the other family in f64.
 
-use super::Totals;
 use super::arithmetic::InF64;
 use super::real::{SCALED_WITHIN, errors_against_golden};
+use super::{Totals, nan_to_num};
 use crate::TensorView;
 use crate::decode::{Integer, as_integer};
 use crate::parallel::map_chunks;
@@ -51,8 +51,7 @@ fn scaled_errors<I: Integer>(target: &[I], golden: &[I], totals: &mut Totals) {
         let distance = t.wrapping_distance(g).to_f64();
         let larger = t.wrapping_magnitude().max(g.wrapping_magnitude()).to_f64();
         totals.scaled_max_abs = totals.scaled_max_abs.max(distance);
-        // 0/0 is NaN, which max ignores: it counts as zero.
-        totals.scaled_max_relative = totals.scaled_max_relative.max((distance / larger).min(f64::MAX));
+        totals.scaled_max_relative = totals.scaled_max_relative.max(nan_to_num(distance / larger));
         for (count, limit) in totals.scaled_within.iter_mut().zip(SCALED_WITHIN) {
             *count += u64::from(distance <= limit * larger);
         }

@@ -34,7 +34,7 @@ pub enum PairError {
 pub struct NonFinite {
     /// NaN.
     pub nan: u64,
-    /// +Inf.
+    /// +Inf; in a pair with a complex side, any infinity.
     pub pos_inf: u64,
     /// -Inf.
     pub neg_inf: u64,
@@ -157,19 +157,35 @@ fn compare_pair_at(
         DType::I32 => integer::compare::<i32>(level, target, golden),
         DType::I64 => integer::compare::<i64>(level, target, golden),
         DType::C64 | DType::C128 => complex::compare(target, golden),
-        // Against an integer golden, relative errors are defined in f64.
-        arithmetic => match (arithmetic, golden.dtype().class()) {
-            (DType::F16, DTypeClass::Float) => {
-                real::compare::<arithmetic::InF16>(level, as_f32(target), as_f32(golden), target.numel())
-            }
-            (DType::F32, DTypeClass::Float) => {
-                real::compare::<arithmetic::InF32>(level, as_f32(target), as_f32(golden), target.numel())
-            }
-            _ => real::compare::<arithmetic::InF64>(level, as_f64(target), as_f64(golden), target.numel()),
-        },
+        arithmetic => compare_real(level, arithmetic, target, golden),
     };
     let bools = target.dtype() == DType::Bool && golden.dtype() == DType::Bool;
     Ok(totals.map(|totals| totals.finish(target.numel() as u64, !bools)))
+}
+
+fn compare_real(
+    level: Level,
+    arithmetic: DType,
+    target: &TensorView<'_>,
+    golden: &TensorView<'_>,
+) -> Option<Totals> {
+    let numel = target.numel();
+    let in_f64 = || real::compare::<arithmetic::InF64>(level, as_f64(target), as_f64(golden), numel);
+    let narrow = match arithmetic {
+        DType::F16 => real::compare::<arithmetic::InF16>(level, as_f32(target), as_f32(golden), numel)?,
+        DType::F32 => real::compare::<arithmetic::InF32>(level, as_f32(target), as_f32(golden), numel)?,
+        _ => return in_f64(),
+    };
+    if golden.dtype().class() == DTypeClass::Float {
+        return Some(narrow);
+    }
+    // Against an integer golden the first family is defined in f64; the second keeps to numpy's type.
+    Some(Totals {
+        scaled_max_abs: narrow.scaled_max_abs,
+        scaled_max_relative: narrow.scaled_max_relative,
+        scaled_within: narrow.scaled_within,
+        ..in_f64()?
+    })
 }
 
 /// Running totals of a pair, mergeable in order.
@@ -208,8 +224,9 @@ impl Totals {
         max_abs: 0.0,
         max_relative: 0.0,
         within: [0; 3],
-        scaled_max_abs: 0.0,
-        scaled_max_relative: 0.0,
+        // Wrapped integers can all be negative.
+        scaled_max_abs: f64::NEG_INFINITY,
+        scaled_max_relative: f64::NEG_INFINITY,
         scaled_within: [0; 2],
     };
 
@@ -265,6 +282,11 @@ impl Totals {
             }),
         }
     }
+}
+
+/// A scaled relative error as numpy's `nan_to_num` leaves it.
+fn nan_to_num(value: f64) -> f64 {
+    if value.is_nan() { 0.0 } else { value.clamp(f64::MIN, f64::MAX) }
 }
 
 /// The larger value; NaN wins, as in numpy.

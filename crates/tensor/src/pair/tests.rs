@@ -56,6 +56,33 @@ fn unsigned_integers_wrap_in_the_scaled_family_only() {
     assert_eq!(metrics.scaled.unwrap().max_abs_error, 255.0);
 }
 
+fn scaled(target: (DType, &[u8]), golden: (DType, &[u8])) -> ScaledErrors {
+    let numel = target.1.len() / target.0.size_bytes();
+    let target = TensorView::contiguous(target.0, vec![numel], target.1).unwrap();
+    let golden = TensorView::contiguous(golden.0, vec![numel], golden.1).unwrap();
+    compare_pair(&target, &golden).unwrap().unwrap().scaled.unwrap()
+}
+
+#[test]
+fn two_integer_zeros_have_no_scaled_error() {
+    let errors = scaled((DType::U8, &[0, 4]), (DType::U8, &[0, 4]));
+    assert_eq!((errors.max_abs_error, errors.max_relative_error), (0.0, 0.0));
+    assert_eq!(scaled((DType::C64, &[0; 8]), (DType::C64, &[0; 8])).max_relative_error, 0.0);
+}
+
+#[test]
+fn wrapped_distances_can_all_be_negative() {
+    let errors = scaled((DType::I8, &[0x80]), (DType::I8, &[0]));
+    assert_eq!((errors.max_abs_error, errors.max_relative_error), (-128.0, f64::MIN));
+}
+
+#[test]
+fn scaled_errors_do_not_depend_on_which_side_is_the_integer() {
+    let third = half::f16::from_f32(0.333).to_le_bytes();
+    let (half, byte) = ((DType::F16, &third[..]), (DType::I8, &[3][..]));
+    assert_eq!(scaled(half, byte), scaled(byte, half));
+}
+
 #[test]
 fn counts_must_agree_and_empty_has_no_metrics() {
     let bytes = [0u8; 8];

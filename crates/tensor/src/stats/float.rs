@@ -174,7 +174,8 @@ fn finish(numel: usize, partial: Partial, rescaled_sums: impl Fn(f64) -> (f64, f
         if lost || (partial.squares < SQUARES_UNDERFLOW && largest > 0.0) {
             let scale = power_of_two_near(largest);
             let (sum, squares) = rescaled_sums(scale);
-            mean = sum / count * scale;
+            // Rounding must not carry a mean of the largest values over the edge.
+            mean = (sum / count * scale).clamp(min, max);
             norm = squares.sqrt() * scale;
         }
     }
