@@ -6,6 +6,8 @@
 //! | e5m2 | 5, 15 | S.11111.00 | S.11111.{01,10,11} | yes |
 //! | e4m3fnuz | 4, 8 | none | 0x80 | no |
 //! | e5m2fnuz | 5, 16 | none | 0x80 | no |
+//!
+//! NaNs keep the bits that torch gives them when it widens to float32, because checksums see them.
 
 use crate::DType;
 
@@ -52,18 +54,17 @@ const fn decode(code: u32, format: Format) -> f32 {
     let mantissa = code & ((1 << format.mantissa_bits) - 1);
     let exponent = (code >> format.mantissa_bits) & ((1 << exponent_bits) - 1);
     let highest = (1 << exponent_bits) - 1;
+    let sign = (code & 0x80) << 24;
     if format.unsigned_zero && code == 0x80 {
-        return f32::NAN;
+        return f32::from_bits(0x7f80_0001);
     }
     if exponent == highest {
         if format.ieee {
-            if mantissa != 0 {
-                return f32::NAN;
-            }
-            return if code & 0x80 == 0 { f32::INFINITY } else { f32::NEG_INFINITY };
+            let payload = if mantissa == 0 { 0 } else { 0x0040_0000 | (mantissa << 21) };
+            return f32::from_bits(sign | 0x7f80_0000 | payload);
         }
         if !format.unsigned_zero && mantissa == (1 << format.mantissa_bits) - 1 {
-            return f32::NAN;
+            return f32::from_bits(sign | 0x7ff0_0000);
         }
     }
     let scale = if exponent == 0 { 1 } else { exponent as i32 } - format.bias - format.mantissa_bits as i32;
@@ -93,5 +94,15 @@ mod tests {
         assert_eq!(of(DType::F8E5M2FNUZ, 0x7f), 57344.0);
         assert!(of(DType::F8E5M2FNUZ, 0x80).is_nan());
         assert!(of(DType::F8E5M2, 0x80).is_sign_negative());
+    }
+
+    #[test]
+    fn nans_have_the_bits_torch_gives_them() {
+        let bits = |dtype, codes: &[u8]| codes.iter().map(|&c| of(dtype, c).to_bits()).collect::<Vec<_>>();
+        assert_eq!(bits(DType::F8E4M3FN, &[0x7f, 0xff]), [0x7ff0_0000, 0xfff0_0000]);
+        assert_eq!(bits(DType::F8E5M2, &[0x7d, 0x7e, 0x7f]), [0x7fe0_0000, 0x7fc0_0000, 0x7fe0_0000]);
+        assert_eq!(bits(DType::F8E5M2, &[0xfd, 0xfe, 0xff]), [0xffe0_0000, 0xffc0_0000, 0xffe0_0000]);
+        assert_eq!(bits(DType::F8E4M3FNUZ, &[0x80]), [0x7f80_0001]);
+        assert_eq!(bits(DType::F8E5M2FNUZ, &[0x80]), [0x7f80_0001]);
     }
 }

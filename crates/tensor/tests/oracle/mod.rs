@@ -161,10 +161,24 @@ pub(crate) fn checksummed_bytes(dtype: DType, bytes: &[u8]) -> Vec<u8> {
         _ if dtype.is_float8() => bytes
             .iter()
             .flat_map(|&code| match float(code.into(), dtype) {
-                value if value.is_nan() => f32::NAN.to_le_bytes(),
+                value if value.is_nan() => torch_nan(dtype, code).to_le_bytes(),
                 value => (value as f32).to_le_bytes(),
             })
             .collect(),
         _ => bytes.to_vec(),
+    }
+}
+
+/// The float32 bits torch gives to each NaN code of a float8 format.
+fn torch_nan(dtype: DType, code: u8) -> u32 {
+    match (dtype, code) {
+        (DType::F8E4M3FN, 0x7f) => 0x7ff0_0000,
+        (DType::F8E4M3FN, 0xff) => 0xfff0_0000,
+        (DType::F8E5M2, 0x7d | 0x7f) => 0x7fe0_0000,
+        (DType::F8E5M2, 0x7e) => 0x7fc0_0000,
+        (DType::F8E5M2, 0xfd | 0xff) => 0xffe0_0000,
+        (DType::F8E5M2, 0xfe) => 0xffc0_0000,
+        (DType::F8E4M3FNUZ | DType::F8E5M2FNUZ, 0x80) => 0x7f80_0001,
+        _ => unreachable!("{code:#x} is no NaN of {dtype}"),
     }
 }
