@@ -64,7 +64,8 @@ fn add_scaled(totals: &mut Totals, t: [f64; 2], g: [f64; 2]) {
     let distance = (t[0] - g[0]).hypot(t[1] - g[1]);
     let larger = t[0].hypot(t[1]).max(g[0].hypot(g[1]));
     totals.scaled_max_abs = max_or_nan(totals.scaled_max_abs, distance);
-    totals.scaled_max_relative = totals.scaled_max_relative.max((distance / larger).min(f64::MAX));
+    // 0/0 is NaN, which max ignores: it counts as zero.
+    totals.scaled_max_relative = totals.scaled_max_relative.max(distance / larger).min(f64::MAX);
     for (count, limit) in totals.scaled_within.iter_mut().zip(SCALED_WITHIN) {
         *count += u64::from(distance <= limit * larger);
     }

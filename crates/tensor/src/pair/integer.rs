@@ -52,7 +52,7 @@ fn scaled_errors<I: Integer>(target: &[I], golden: &[I], totals: &mut Totals) {
         let larger = t.wrapping_magnitude().max(g.wrapping_magnitude()).to_f64();
         totals.scaled_max_abs = totals.scaled_max_abs.max(distance);
         // 0/0 is NaN, which max ignores: it counts as zero.
-        totals.scaled_max_relative = totals.scaled_max_relative.max((distance / larger).min(f64::MAX));
+        totals.scaled_max_relative = totals.scaled_max_relative.max(distance / larger).min(f64::MAX);
         for (count, limit) in totals.scaled_within.iter_mut().zip(SCALED_WITHIN) {
             *count += u64::from(distance <= limit * larger);
         }

@@ -157,19 +157,33 @@ fn compare_pair_at(
         DType::I32 => integer::compare::<i32>(level, target, golden),
         DType::I64 => integer::compare::<i64>(level, target, golden),
         DType::C64 | DType::C128 => complex::compare(target, golden),
-        // Against an integer golden, relative errors are defined in f64.
-        arithmetic => match (arithmetic, golden.dtype().class()) {
-            (DType::F16, DTypeClass::Float) => {
-                real::compare::<arithmetic::InF16>(level, as_f32(target), as_f32(golden), target.numel())
-            }
-            (DType::F32, DTypeClass::Float) => {
-                real::compare::<arithmetic::InF32>(level, as_f32(target), as_f32(golden), target.numel())
-            }
-            _ => real::compare::<arithmetic::InF64>(level, as_f64(target), as_f64(golden), target.numel()),
-        },
+        arithmetic if golden.dtype().class() == DTypeClass::Float || arithmetic == DType::F64 => {
+            real_totals(level, arithmetic, target, golden)
+        }
+        // Against an integer golden, relative errors are defined in f64; scaled errors never are.
+        arithmetic => {
+            let scaled = real_totals(level, arithmetic, target, golden);
+            let errors = real_totals(level, DType::F64, target, golden);
+            errors.zip(scaled).map(|(errors, scaled)| errors.with_scaled(&scaled))
+        }
     };
     let bools = target.dtype() == DType::Bool && golden.dtype() == DType::Bool;
     Ok(totals.map(|totals| totals.finish(target.numel() as u64, !bools)))
+}
+
+fn real_totals(
+    level: Level,
+    arithmetic: DType,
+    target: &TensorView<'_>,
+    golden: &TensorView<'_>,
+) -> Option<Totals> {
+    use arithmetic::{InF16, InF32, InF64};
+    let numel = target.numel();
+    match arithmetic {
+        DType::F16 => real::compare::<InF16>(level, as_f32(target), as_f32(golden), numel),
+        DType::F32 => real::compare::<InF32>(level, as_f32(target), as_f32(golden), numel),
+        _ => real::compare::<InF64>(level, as_f64(target), as_f64(golden), numel),
+    }
 }
 
 /// Running totals of a pair, mergeable in order.
@@ -236,6 +250,15 @@ impl Totals {
             scaled_max_abs: max_or_nan(self.scaled_max_abs, other.scaled_max_abs),
             scaled_max_relative: max_or_nan(self.scaled_max_relative, other.scaled_max_relative),
             scaled_within: sum(self.scaled_within, other.scaled_within),
+        }
+    }
+
+    fn with_scaled(self, other: &Totals) -> Totals {
+        Totals {
+            scaled_max_abs: other.scaled_max_abs,
+            scaled_max_relative: other.scaled_max_relative,
+            scaled_within: other.scaled_within,
+            ..self
         }
     }
 
