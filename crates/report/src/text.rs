@@ -6,6 +6,9 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::{Cell, Column, Mood, Table, write_float};
 
+/// Six digits reach this far.
+const EXACT_BELOW: f64 = 1e6;
+
 const RESET: &str = "\x1b[0m";
 
 /// Writes the table. `color` decides whether moods become ANSI colours.
@@ -67,6 +70,10 @@ fn short(cell: &Cell) -> String {
     match cell {
         Cell::Float(value) if value.is_finite() && *value != 0.0 => {
             let rounded: f64 = format!("{value:.5e}").parse().unwrap_or(*value);
+            if rounded != *value && rounded.abs() >= EXACT_BELOW {
+                // Zeros in the place of lost digits would look like digits.
+                return format!("{rounded:e}");
+            }
             let mut text = String::new();
             // Writing to a string cannot fail.
             let _ = write_float(&mut text, rounded);
