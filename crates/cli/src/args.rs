@@ -82,7 +82,7 @@ pub(crate) struct DiffArgs {
     pub(crate) tensors: Vec<String>,
 
     /// Show at most this many rows, the worst ones; the verdict still covers all.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) top: Option<usize>,
 
     #[command(flatten)]

@@ -117,6 +117,10 @@ pub(crate) fn run(args: &DiffArgs) -> Result<Status> {
     };
     let verdict = verdict(&compared);
     let shown = args.top.unwrap_or(usize::MAX);
+    let cut = match compared.len() {
+        all if all > shown => format!("\nshowing the worst {shown} of {all}"),
+        _ => String::new(),
+    };
     let mut table = Table {
         columns: COLUMNS.to_vec(),
         rows: compared.into_iter().take(shown).map(|pair| pair.row).collect(),
@@ -140,7 +144,7 @@ pub(crate) fn run(args: &DiffArgs) -> Result<Status> {
         ],
         rows_key: "tensors",
         heading: format!(
-            "A: {} ({}, {})\nB: {} ({}, {})",
+            "A: {} ({}, {})\nB: {} ({}, {}){cut}",
             args.a.display(),
             a.format(),
             tensors(a.entries().len()),
@@ -216,7 +220,7 @@ fn compare(a: &TensorFile, b: &TensorFile, pair: &Pair) -> Compared {
         None => Cell::Empty,
     }));
     match (&metrics, &view_a) {
-        (Some(metrics), Some(view)) => cells.extend(metric_cells(metrics, view)),
+        (Some(metrics), Some(view)) => cells.extend(metric_cells(metrics, view, outcome)),
         _ => cells.resize(COLUMNS.len() - 1, Cell::Empty),
     }
     cells.push(error);
@@ -237,7 +241,12 @@ fn judge(a: &TensorView<'_>, b: &TensorView<'_>, metrics: Option<&PairMetrics>) 
     }
 }
 
-fn metric_cells(metrics: &PairMetrics, view: &TensorView<'_>) -> [Cell; 12] {
+fn metric_cells(metrics: &PairMetrics, view: &TensorView<'_>, outcome: Outcome) -> [Cell; 12] {
+    // The metrics count NaN as unequal to itself; the verdict, and so the row, does not.
+    let (equal, first_mismatch) = match outcome {
+        Outcome::Same | Outcome::DtypeDiffers => (metrics.count, None),
+        _ => (metrics.equal_count, metrics.first_mismatch),
+    };
     let share = |elements| Cell::Float(metrics.share(elements));
     [
         Cell::Float(metrics.cosine()),
@@ -248,8 +257,8 @@ fn metric_cells(metrics: &PairMetrics, view: &TensorView<'_>) -> [Cell; 12] {
         share(metrics.within_thousandth),
         share(metrics.within_five_thousandths),
         share(metrics.within_hundredth),
-        share(metrics.equal_count),
-        metrics.first_mismatch.map_or(Cell::Empty, |flat| Cell::Sizes(unravel(flat, view))),
+        share(equal),
+        first_mismatch.map_or(Cell::Empty, |flat| Cell::Sizes(unravel(flat, view))),
         Cell::Bool(metrics.nan_positions_agree),
         Cell::Bool(metrics.inf_positions_agree),
     ]
@@ -313,10 +322,13 @@ fn tidy_for_reading(table: &mut Table) {
             drop_column(table, key);
         }
     }
-    let error = table.columns.iter().position(|column| column.key == "error");
-    let has_error = |row: &Row| error.and_then(|index| row.cells.get(index)) != Some(&Cell::Empty);
-    if !table.rows.iter().any(has_error) {
-        drop_column(table, "error");
+    let is_empty = |index: usize| table.rows.iter().all(|row| row.cells.get(index) == Some(&Cell::Empty));
+    let empty: Vec<&str> = (0..table.columns.len())
+        .filter(|&index| is_empty(index))
+        .map(|index| table.columns[index].key)
+        .collect();
+    for key in empty {
+        drop_column(table, key);
     }
 }
 

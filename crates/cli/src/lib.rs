@@ -70,7 +70,12 @@ fn report(error: &anyhow::Error) {
         Some(file_error) => file_error.hint().map(str::to_owned),
         None => error.downcast_ref::<WithHint>().map(|error| error.hint.clone()),
     };
-    logging::print_error(&error.to_string(), hint.as_deref());
+    // Commands meet bare I/O errors only where they print; what they read fails as `FileError`.
+    let message = match error.downcast_ref::<io::Error>() {
+        Some(cause) => format!("cannot write the results: {cause}"),
+        None => error.to_string(),
+    };
+    logging::print_error(&message, hint.as_deref());
 }
 
 /// An error of usage that knows what to do next.

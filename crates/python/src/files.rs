@@ -1,12 +1,12 @@
 //! Tensor files from Python.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Seek, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use msprobe_tensor::TensorView;
 use msprobe_tensor::files::{FileError, TensorFile, npy, pt_write};
-use pyo3::exceptions::PyKeyError;
+use pyo3::exceptions::{PyKeyError, PyOSError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -15,15 +15,15 @@ use crate::tensor::Described;
 #[pyfunction]
 pub(crate) fn write_npy(py: Python<'_>, path: PathBuf, tensor: Described) -> PyResult<()> {
     let view = tensor.view()?;
-    py.detach(|| write_whole(&path, |out| npy::write(out, &view)))?;
-    Ok(())
+    let written = py.detach(|| write_whole(&path, |out| npy::write(out, &view)));
+    written.map_err(|error| os_error(&path, &error))
 }
 
 #[pyfunction]
 pub(crate) fn write_pt(py: Python<'_>, path: PathBuf, tensor: Described) -> PyResult<()> {
     let view = tensor.view()?;
-    py.detach(|| write_whole(&path, |out| pt_write::write_tensor(out, &view)))?;
-    Ok(())
+    let written = py.detach(|| write_whole(&path, |out| pt_write::write_tensor(out, &view)));
+    written.map_err(|error| os_error(&path, &error))
 }
 
 #[pyfunction]
@@ -36,8 +36,8 @@ pub(crate) fn write_pt_dict(
         .iter()
         .map(|(name, tensor)| Ok((name.as_str(), tensor.view()?)))
         .collect::<PyResult<Vec<(&str, TensorView<'_>)>>>()?;
-    py.detach(|| write_whole(&path, |out| pt_write::write_state_dict(out, &views)))?;
-    Ok(())
+    let written = py.detach(|| write_whole(&path, |out| pt_write::write_state_dict(out, &views)));
+    written.map_err(|error| os_error(&path, &error))
 }
 
 /// Writes beside the final name and renames, so that a file under that name is always whole.
@@ -48,8 +48,7 @@ fn write_whole(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Resu
     let written = File::create(&part).and_then(|file| {
         let mut out = BufWriter::new(file);
         write(&mut out)?;
-        out.flush()?;
-        out.stream_position().map(drop)
+        out.flush()
     });
     let result = written.and_then(|()| std::fs::rename(&part, path));
     if result.is_err() {
@@ -57,6 +56,18 @@ fn write_whole(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Resu
         let _ = std::fs::remove_file(&part);
     }
     result
+}
+
+/// `OSError` as Python itself raises it: the number picks the subclass, the path is its `filename`.
+fn os_error(path: &Path, error: &io::Error) -> PyErr {
+    match error.raw_os_error() {
+        Some(number) => {
+            let text = error.to_string();
+            let reason = text.split(" (os error").next().unwrap_or_default().to_owned();
+            PyOSError::new_err((number, reason, path.as_os_str().to_owned()))
+        }
+        None => PyOSError::new_err(format!("cannot write {}: {error}", path.display())),
+    }
 }
 
 #[pyfunction]

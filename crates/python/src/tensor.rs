@@ -25,8 +25,8 @@ impl Described {
         let endian = if self.big_endian { Endian::Big } else { Endian::Little };
         let (shape, strides) = (self.shape.clone(), self.strides.clone());
         // SAFETY: address and size come from the library that owns the memory, read a moment ago, and its
-        // owner is held by the `Described` object that is an argument of the running call; `TensorView` checks that shape, strides
-        // and offset stay inside.
+        // owner is held by the `Described` object that is an argument of the running call; `TensorView`
+        // checks that shape, strides and offset stay inside.
         #[allow(unsafe_code, reason = "memory of another library")]
         let view = unsafe {
             let address = self.address as *const u8;

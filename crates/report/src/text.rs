@@ -6,6 +6,9 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::{Cell, Column, Mood, Table, write_float};
 
+/// Six digits reach this far.
+const EXACT_BELOW: f64 = 1e6;
+
 const RESET: &str = "\x1b[0m";
 
 /// Writes the table. `color` decides whether moods become ANSI colours.
@@ -70,6 +73,10 @@ fn short(cell: &Cell) -> String {
             if rounded == 1.0 {
                 // A cosine or share just short of 1 must not look like 1.
                 rounded = format!("{value:.12}").parse().unwrap_or(*value);
+            }
+            if rounded != *value && rounded.abs() >= EXACT_BELOW {
+                // Zeros in the place of lost digits would look like digits.
+                return format!("{rounded:e}");
             }
             let mut text = String::new();
             // Writing to a string cannot fail.

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, NamedTuple, Union
 
 from msprobe import _native
 
-Path = Union[str, os.PathLike]
+Path = Union[str, os.PathLike[str]]
 
 
 class Described(NamedTuple):
@@ -40,6 +40,8 @@ def describe(tensor: Any) -> Described:
 def _describe_torch(tensor: Any) -> Described:
     if tensor.device.type != "cpu":
         raise TypeError(f"the tensor is on {tensor.device}; move it to the CPU first")
+    if str(tensor.layout) != "torch.strided":
+        raise TypeError(f"the tensor's layout is {tensor.layout}; call to_dense() first")
     if tensor.is_conj() or tensor.is_neg():
         raise TypeError("the tensor has a pending conj or neg; call resolve_conj().resolve_neg() first")
     storage = tensor.untyped_storage()
@@ -56,7 +58,9 @@ def _describe_torch(tensor: Any) -> Described:
 
 
 def _describe_numpy(array: Any) -> Described:
-    itemsize = array.dtype.itemsize
+    # The array itself, or one made from a numpy scalar, whose own interface points at memory already freed.
+    array = array.__array__()
+    itemsize = array.dtype.itemsize or 1
     if any(stride % itemsize for stride in array.strides):
         array = array.copy()
     strides = tuple(stride // itemsize for stride in array.strides)
@@ -86,7 +90,7 @@ def checksum(tensor: Any) -> str:
     return f"{_native.crc32(describe(tensor)):08x}"
 
 
-def pair_metrics(target: Any, golden: Any) -> Optional[dict[str, Any]]:
+def pair_metrics(target: Any, golden: Any) -> dict[str, Any] | None:
     """Every error metric of two tensors with as many elements; ``None`` if they have none."""
     return _native.compare_pair(describe(target), describe(golden))
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import ClassVar, Optional, Union
+from typing import ClassVar
 
 
 class CodedException(Exception):
-    """An error with a number that scripts can test; ``str()`` is the meaning of the number and the details."""
+    """An error with a number that scripts can test; ``str()`` is the number's meaning and the details."""
 
     err_strs: ClassVar[dict[int, str]] = {}
 
@@ -78,9 +78,9 @@ class TensorFileError(FileCheckException):
     def __init__(
         self,
         message: str,
-        path: Union[str, os.PathLike[str]],
-        tensor: Optional[str] = None,
-        hint: Optional[str] = None,
+        path: str | os.PathLike[str],
+        tensor: str | None = None,
+        hint: str | None = None,
     ) -> None:
         super().__init__(self.INVALID_FILE_ERROR, message)
         self.path = os.fspath(path)

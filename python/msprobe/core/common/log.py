@@ -1,7 +1,7 @@
 """The log of the Python side: one line per message on stdout.
 
-``MSPROBE_LOG_LEVEL`` is read at import: 0 debug, 1 info (default, also for anything else), 2 warning, 3 error,
-4 silent.
+``MSPROBE_LOG_LEVEL`` is read at import: 0 debug, 1 info (default, also for anything else), 2 warning,
+3 error, 4 silent.
 """
 
 from __future__ import annotations
