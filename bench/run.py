@@ -103,7 +103,9 @@ def numpy_metrics(n: Any, b: Any) -> list[Any]:
     """The metrics of a pair, one numpy expression each, as users write them."""
     eps = np.finfo(np.float64).eps
     n64, b64 = n.astype(np.float64), b.astype(np.float64)
-    relative = np.abs((np.where(b == 0, n + eps, n) - np.where(b == 0, b + eps, b)) / np.where(b == 0, b + eps, b))
+    relative = np.abs(
+        (np.where(b == 0, n + eps, n) - np.where(b == 0, b + eps, b)) / np.where(b == 0, b + eps, b)
+    )
     larger = np.maximum(np.abs(n), np.abs(b))
     difference = np.abs(n - b)
     return [

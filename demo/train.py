@@ -1,6 +1,6 @@
 """Trains the same small model twice, from the same seed and on the same data.
 
-The second run has one layer computing in bfloat16 where it should not, as a port to another accelerator might.
+The second run has one layer computing in bfloat16 where it should not, as a port to another device might.
 Writes ``good.pt`` and ``broken.safetensors`` into the folder given.
 """
 
@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 
-class Block(nn.Module):
+class Block(nn.Module):  # type: ignore[misc]
     def __init__(self, width: int) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(width)
@@ -35,7 +35,7 @@ def train(broken: bool) -> dict[str, torch.Tensor]:
     head = nn.Linear(32, 4)
     model = nn.ModuleDict({"blocks": blocks, "head": head})
     if broken:
-        blocks[1].low_precision = True  # type: ignore[assignment]
+        blocks[1].low_precision = True
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     for _ in range(5):
         x, y = torch.randn(64, 32), torch.randint(0, 4, (64,))
@@ -45,7 +45,7 @@ def train(broken: bool) -> dict[str, torch.Tensor]:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    return model.state_dict()
+    return dict(model.state_dict())
 
 
 def main() -> None:
