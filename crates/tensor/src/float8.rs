@@ -52,18 +52,20 @@ const fn decode(code: u32, format: Format) -> f32 {
     let mantissa = code & ((1 << format.mantissa_bits) - 1);
     let exponent = (code >> format.mantissa_bits) & ((1 << exponent_bits) - 1);
     let highest = (1 << exponent_bits) - 1;
+    // NaNs become the ones torch makes of them: checksums are of the widened bits.
+    let sign = (code & 0x80) << 24;
     if format.unsigned_zero && code == 0x80 {
-        return f32::NAN;
+        return f32::from_bits(0x7f80_0001);
     }
     if exponent == highest {
         if format.ieee {
             if mantissa != 0 {
-                return f32::NAN;
+                return f32::from_bits(sign | 0x7fc0_0000 | (mantissa << (23 - format.mantissa_bits)));
             }
             return if code & 0x80 == 0 { f32::INFINITY } else { f32::NEG_INFINITY };
         }
         if !format.unsigned_zero && mantissa == (1 << format.mantissa_bits) - 1 {
-            return f32::NAN;
+            return f32::from_bits(sign | 0x7f80_0000 | (mantissa << (23 - format.mantissa_bits)));
         }
     }
     let scale = if exponent == 0 { 1 } else { exponent as i32 } - format.bias - format.mantissa_bits as i32;
