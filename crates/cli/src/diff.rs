@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::HashSet;
 
 use anyhow::Result;
-use msprobe_report::{Cell, Column, Mood, Row, Table};
+use msprobe_report::{Cell, Column, Mood, Row, Table, short_number};
 use msprobe_tensor::files::TensorFile;
 use msprobe_tensor::{PairMetrics, TensorView, compare_pair};
 use rayon::prelude::*;
@@ -160,8 +160,14 @@ pub(crate) fn run(args: &DiffArgs) -> Result<Status> {
 }
 
 fn pair_all(a: &TensorFile, b: &TensorFile) -> Vec<Pair> {
-    if let ([only_a], [_]) = (a.entries(), b.entries()) {
-        return vec![Pair { name: only_a.name.clone(), a: Some(0), b: Some(0) }];
+    if let ([only_a], [only_b]) = (a.entries(), b.entries()) {
+        let (name_a, name_b) = (&only_a.name, &only_b.name);
+        let name = if name_a == name_b {
+            name_a.clone()
+        } else {
+            format!("{} ~ {}", display_name(name_a), display_name(name_b))
+        };
+        return vec![Pair { name, a: Some(0), b: Some(0) }];
     }
     let in_a = a.entries().iter().enumerate().map(|(index, entry)| Pair {
         name: entry.name.clone(),
@@ -243,22 +249,24 @@ fn judge(a: &TensorView<'_>, b: &TensorView<'_>, metrics: Option<&PairMetrics>) 
 
 fn metric_cells(metrics: &PairMetrics, view: &TensorView<'_>, outcome: Outcome) -> [Cell; 12] {
     // The metrics count NaN as unequal to itself; the verdict, and so the row, does not.
-    let (equal, first_mismatch) = match outcome {
-        Outcome::Same | Outcome::DtypeDiffers => (metrics.count, None),
-        _ => (metrics.equal_count, metrics.first_mismatch),
+    let equal = match outcome {
+        Outcome::Same | Outcome::DtypeDiffers => metrics.count,
+        _ => metrics.equal_count,
     };
-    let share = |elements| Cell::Float(metrics.share(elements));
+    // With NaN or Inf on one side only, an error of the rest would read like an error of the tensor.
+    let error =
+        |value: f64| if outcome == Outcome::NonFiniteDiffers { Cell::Empty } else { Cell::Float(value) };
     [
-        Cell::Float(metrics.cosine()),
-        Cell::Float(metrics.euclidean_distance),
-        Cell::Float(relative_distance(metrics)),
-        Cell::Float(metrics.max_abs_error),
-        Cell::Float(metrics.max_relative_error),
-        share(metrics.within_thousandth),
-        share(metrics.within_five_thousandths),
-        share(metrics.within_hundredth),
-        share(equal),
-        first_mismatch.map_or(Cell::Empty, |flat| Cell::Sizes(unravel(flat, view))),
+        error(metrics.cosine()),
+        error(metrics.euclidean_distance),
+        error(relative_distance(metrics)),
+        error(metrics.max_abs_error),
+        error(metrics.max_relative_error),
+        error(metrics.share(metrics.within_thousandth)),
+        error(metrics.share(metrics.within_five_thousandths)),
+        error(metrics.share(metrics.within_hundredth)),
+        Cell::Float(metrics.share(equal)),
+        metrics.first_difference.map_or(Cell::Empty, |flat| Cell::Sizes(unravel(flat, view))),
         Cell::Bool(metrics.nan_positions_agree),
         Cell::Bool(metrics.inf_positions_agree),
     ]
@@ -285,14 +293,14 @@ fn verdict(compared: &[Compared]) -> String {
     let name = display_name(&worst.name);
     let evidence = match (&worst.metrics, worst.outcome) {
         (Some(metrics), Outcome::ValuesDiffer) => format!(
-            "{name}, relative distance {:.3e}, max abs error {:.3e}, cosine {:.9}",
-            relative_distance(metrics),
-            metrics.max_abs_error,
-            metrics.cosine()
+            "{name}, relative distance {}, max abs error {}, cosine {}",
+            short_number(relative_distance(metrics)),
+            short_number(metrics.max_abs_error),
+            short_number(metrics.cosine())
         ),
         _ => format!("{name}, {}", worst.outcome.text()),
     };
-    let unreadable = compared.iter().filter(|pair| pair.outcome == Outcome::Unreadable).count();
+    let unreadable = count(compared, Outcome::Unreadable);
     if unreadable > 0 {
         format!(
             "failed: {} could not be read; {} of {} differ",
@@ -301,8 +309,32 @@ fn verdict(compared: &[Compared]) -> String {
             compared.len()
         )
     } else {
-        format!("different: {differing} of {}; worst: {evidence}", tensors(compared.len()))
+        let total = tensors(compared.len());
+        format!("different: {differing} of {total} ({}); worst: {evidence}", breakdown(compared))
     }
+}
+
+fn count(compared: &[Compared], outcome: Outcome) -> usize {
+    compared.iter().filter(|pair| pair.outcome == outcome).count()
+}
+
+/// How many differ in which way, worst first.
+fn breakdown(compared: &[Compared]) -> String {
+    let ways = [
+        (Outcome::OnlyInA, "only in A"),
+        (Outcome::OnlyInB, "only in B"),
+        (Outcome::ShapeDiffers, "in shape"),
+        (Outcome::NonFiniteDiffers, "in NaN/Inf"),
+        (Outcome::ValuesDiffer, "in values"),
+        (Outcome::DtypeDiffers, "in dtype only"),
+    ];
+    let counted = ways.map(|(outcome, text)| (count(compared, outcome), text));
+    let told: Vec<String> = counted
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, text)| format!("{count} {text}"))
+        .collect();
+    told.join(", ")
 }
 
 /// Leaves out of the text what says nothing: columns that agree everywhere, and empty ones.

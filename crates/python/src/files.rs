@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use msprobe_tensor::TensorView;
 use msprobe_tensor::files::{FileError, TensorFile, npy, pt_write};
@@ -40,10 +41,13 @@ pub(crate) fn write_pt_dict(
     written.map_err(|error| os_error(&path, &error))
 }
 
+/// Tells the unfinished files of this process apart.
+static PARTS: AtomicU64 = AtomicU64::new(0);
+
 /// Writes beside the final name and renames, so that a file under that name is always whole.
 fn write_whole(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.part", std::process::id()));
+    name.push(format!(".{}.{}.part", std::process::id(), PARTS.fetch_add(1, Ordering::Relaxed)));
     let part = path.with_file_name(name);
     let written = File::create(&part).and_then(|file| {
         let mut out = BufWriter::new(file);

@@ -70,6 +70,7 @@ fn metrics_dict<'py>(py: Python<'py>, metrics: &PairMetrics) -> PyResult<Bound<'
     dict.set_item("count", metrics.count)?;
     dict.set_item("equal_count", metrics.equal_count)?;
     dict.set_item("first_mismatch", metrics.first_mismatch)?;
+    dict.set_item("first_difference", metrics.first_difference)?;
     for (side, counts) in [("target", metrics.target_non_finite), ("golden", metrics.golden_non_finite)] {
         dict.set_item(format!("{side}_nan"), counts.nan)?;
         dict.set_item(format!("{side}_pos_inf"), counts.pos_inf)?;

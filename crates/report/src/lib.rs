@@ -8,7 +8,7 @@ use std::fmt;
 
 pub use self::csv::write_csv;
 pub use self::json::{json_number, rows_as_json};
-pub use self::text::write_text;
+pub use self::text::{short_number, write_text};
 
 /// A named column. `key` is for machines (csv header, json key), `title` for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

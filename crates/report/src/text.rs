@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use unicode_width::UnicodeWidthStr;
 
-use crate::{Cell, Column, Mood, Table, write_float};
+use crate::{Cell, Column, Mood, Table};
 
 /// Six digits reach this far.
 const EXACT_BELOW: f64 = 1e6;
@@ -68,24 +68,27 @@ fn write_line(
 /// A cell at reading precision: floats to six significant digits (twelve decimals next to 1), control characters made visible.
 fn short(cell: &Cell) -> String {
     match cell {
-        Cell::Float(value) if value.is_finite() && *value != 0.0 => {
-            let mut rounded: f64 = format!("{value:.5e}").parse().unwrap_or(*value);
-            if rounded == 1.0 {
-                // A cosine or share just short of 1 must not look like 1.
-                rounded = format!("{value:.12}").parse().unwrap_or(*value);
-            }
-            if rounded != *value && rounded.abs() >= EXACT_BELOW {
-                // Zeros in the place of lost digits would look like digits.
-                return format!("{rounded:e}");
-            }
-            let mut text = String::new();
-            // Writing to a string cannot fail.
-            let _ = write_float(&mut text, rounded);
-            text
-        }
+        Cell::Float(value) => short_number(*value),
         Cell::Text(text) if text.chars().any(char::is_control) => text.escape_debug().to_string(),
         other => other.to_string(),
     }
+}
+
+/// A number at reading precision: six significant digits, or twelve decimals next to 1.
+pub fn short_number(value: f64) -> String {
+    if !value.is_finite() || value == 0.0 {
+        return Cell::Float(value).to_string();
+    }
+    let mut rounded: f64 = format!("{value:.5e}").parse().unwrap_or(value);
+    if rounded == 1.0 {
+        // A cosine or share just short of 1 must not look like 1.
+        rounded = format!("{value:.12}").parse().unwrap_or(value);
+    }
+    if rounded != value && rounded.abs() >= EXACT_BELOW {
+        // Zeros in the place of lost digits would look like digits.
+        return format!("{rounded:e}");
+    }
+    Cell::Float(rounded).to_string()
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ impl Format {
     /// leaves open.
     fn detect(hint: Option<&str>, bytes: &[u8]) -> Result<Format, FormatError> {
         if bytes.is_empty() {
-            let what = "the header of an empty file";
+            let what = "any tensor file";
             return Err(FormatError::Truncated { what, needed: 8, available: 0 });
         }
         let hinted = hint.and_then(Format::from_extension);
@@ -461,7 +461,7 @@ mod tests {
         assert!(error.to_string().ends_with("it is a directory"), "{error}");
 
         let error = open(&write(&dir, "empty.pt", b""));
-        assert!(error.to_string().contains("empty file"), "{error}");
+        assert!(error.to_string().contains("any tensor file needs 8 bytes, 0 are left"), "{error}");
         assert!(error.hint().unwrap().contains("cut short"));
 
         let error = open(&write(&dir, "cut.npy", &NPY[..NPY.len() - 1]));

@@ -33,8 +33,11 @@ pub(super) fn compare(target: &TensorView<'_>, golden: &TensorView<'_>) -> Optio
 fn add(totals: &mut Totals, index: usize, t: [f64; 2], g: [f64; 2]) {
     if t == g {
         totals.equal += 1;
-    } else if totals.first_mismatch.is_none() {
-        totals.first_mismatch = Some(index as u64);
+    } else {
+        totals.first_mismatch = totals.first_mismatch.or(Some(index as u64));
+        if !(is_nan(t) && is_nan(g)) {
+            totals.first_difference = totals.first_difference.or(Some(index as u64));
+        }
     }
     add_scaled(totals, t, g);
 

@@ -36,6 +36,7 @@ pub(super) fn compare<I: Integer>(
                 if totals.equal < len as u64 {
                     let first = target.iter().zip(golden).position(|(t, g)| t != g);
                     totals.first_mismatch = first.map(|index| (start + index) as u64);
+                    totals.first_difference = totals.first_mismatch;
                 }
                 sum = sum.merge(totals);
             }

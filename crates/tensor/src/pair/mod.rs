@@ -79,6 +79,8 @@ pub struct PairMetrics {
     pub equal_count: u64,
     /// Row-major index of the first element that does not.
     pub first_mismatch: Option<u64>,
+    /// The same with NaN against NaN taken for equal.
+    pub first_difference: Option<u64>,
     /// Non-finite values of the target.
     pub target_non_finite: NonFinite,
     /// Non-finite values of the golden.
@@ -193,6 +195,7 @@ fn compare_real(
 struct Totals {
     equal: u64,
     first_mismatch: Option<u64>,
+    first_difference: Option<u64>,
     target_non_finite: NonFinite,
     golden_non_finite: NonFinite,
     nan_positions_agree: bool,
@@ -213,6 +216,7 @@ impl Totals {
     const EMPTY: Totals = Totals {
         equal: 0,
         first_mismatch: None,
+        first_difference: None,
         target_non_finite: NonFinite { nan: 0, pos_inf: 0, neg_inf: 0 },
         golden_non_finite: NonFinite { nan: 0, pos_inf: 0, neg_inf: 0 },
         nan_positions_agree: true,
@@ -235,6 +239,7 @@ impl Totals {
         Totals {
             equal: self.equal + other.equal,
             first_mismatch: self.first_mismatch.or(other.first_mismatch),
+            first_difference: self.first_difference.or(other.first_difference),
             target_non_finite: self.target_non_finite.merge(other.target_non_finite),
             golden_non_finite: self.golden_non_finite.merge(other.golden_non_finite),
             nan_positions_agree: self.nan_positions_agree && other.nan_positions_agree,
@@ -261,6 +266,7 @@ impl Totals {
             count,
             equal_count: self.equal,
             first_mismatch: self.first_mismatch,
+            first_difference: self.first_difference,
             target_non_finite: self.target_non_finite,
             golden_non_finite: self.golden_non_finite,
             nan_positions_agree: self.nan_positions_agree,

@@ -42,8 +42,12 @@ fn of_block<A: Arithmetic>(level: Level, start: usize, target: &[A::Work], golde
         scaled_errors_of_rows::<A>(level, target_rows, golden_rows)
             .merge(scaled_errors::<Row<A::Work, 1>, A>(target_rest, golden_rest));
     if totals.equal < target.len() as u64 {
-        let first = target.iter().zip(golden).position(|(t, g)| t != g);
-        totals.first_mismatch = first.map(|index| (start + index) as u64);
+        let position_of = |test: fn(&A::Work, &A::Work) -> bool| {
+            let first = target.iter().zip(golden).position(|(t, g)| test(t, g));
+            first.map(|index| (start + index) as u64)
+        };
+        totals.first_mismatch = position_of(|t, g| t != g);
+        totals.first_difference = position_of(|t, g| t != g && !(t.to_f64().is_nan() && g.to_f64().is_nan()));
     }
     let errors = errors_against_golden::<A>(level, target, golden);
     if errors.target_squares.is_finite() && errors.golden_squares.is_finite() {

@@ -31,7 +31,7 @@ fn non_finite_positions() {
     let metrics = f32s(&[f32::NAN, f32::INFINITY, 2.0], &[f32::NAN, f32::NEG_INFINITY, 1.0]);
     assert!(metrics.nan_positions_agree && metrics.inf_positions_agree);
     assert_eq!(metrics.max_abs_error, 1.0);
-    assert_eq!(metrics.first_mismatch, Some(0));
+    assert_eq!((metrics.first_mismatch, metrics.first_difference), (Some(0), Some(1)));
     assert_eq!(metrics.golden_non_finite, NonFinite { nan: 1, pos_inf: 0, neg_inf: 1 });
     let scaled = metrics.scaled.unwrap();
     assert!(scaled.max_abs_error.is_nan());
