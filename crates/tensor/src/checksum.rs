@@ -6,8 +6,7 @@ use md5::{Digest, Md5};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::decode::as_f32;
-use crate::parallel::map_chunks;
-use crate::view::BLOCK_ELEMENTS;
+use crate::parallel::{blocks, map_chunks};
 use crate::{DType, TensorView};
 
 /// Bytes per task when a checksum of plain bytes is spread over threads.
@@ -35,8 +34,7 @@ pub(crate) fn crc32_of_range(view: &TensorView<'_>, range: Range<usize>) -> crc3
     match as_f32(view) {
         Some(values) if is_widened(view.dtype()) => {
             let mut scratch = Vec::new();
-            for start in range.clone().step_by(BLOCK_ELEMENTS) {
-                let len = BLOCK_ELEMENTS.min(range.end - start);
+            for (start, len) in blocks(range) {
                 hasher.update(bytemuck::cast_slice(values.read(start, len, &mut scratch)));
             }
         }

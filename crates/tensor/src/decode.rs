@@ -21,7 +21,7 @@ impl<'a, W: Element> Decoded<'a, W> {
         Decoded { direct: Some(Blocks::new(view)), fill: Box::new(|_, _, _| {}) }
     }
 
-    fn converted<T: Element + Send + Sync>(
+    fn converted<T: Element>(
         view: &TensorView<'a>,
         convert: impl Fn(&[T], &mut Vec<W>) + Send + Sync + 'a,
     ) -> Self {
@@ -139,7 +139,7 @@ pub(crate) fn as_c128<'a>(view: &TensorView<'a>) -> Option<Decoded<'a, [f64; 2]>
 }
 
 /// An integer type tensors can have.
-pub(crate) trait Integer: Element + Send + Sync + Ord {
+pub(crate) trait Integer: Element + Ord {
     const DTYPE: DType;
     fn from_i128(value: i128) -> Self;
     fn to_i128(self) -> i128;

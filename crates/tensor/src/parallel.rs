@@ -1,8 +1,12 @@
-//! Splitting a tensor into chunks of fixed size, so that results do not depend on the number of threads.
+//! Splitting a tensor into chunks of fixed size, so that results do not depend on the number of threads, and
+//! chunks into blocks that stay in L1.
 
 use std::ops::Range;
 
 use rayon::prelude::*;
+
+use crate::decode::Decoded;
+use crate::view::{BLOCK_ELEMENTS, Element};
 
 /// Elements reduced on one thread before partial results are merged. Part of the definition of every sum:
 /// changing it changes last bits.
@@ -32,4 +36,33 @@ pub(crate) fn map_chunks<P: Send>(
         let partials: Vec<P> = (0..count).into_par_iter().map(chunk).collect();
         partials.into_iter().reduce(merge)
     }
+}
+
+/// The blocks of a range: where each starts, and its length.
+pub(crate) fn blocks(range: Range<usize>) -> impl Iterator<Item = (usize, usize)> {
+    let end = range.end;
+    range.step_by(BLOCK_ELEMENTS).map(move |start| (start, BLOCK_ELEMENTS.min(end - start)))
+}
+
+/// Reduces a tensor block by block: chunks on all threads, blocks of a chunk and then chunks merged in order.
+/// `None` for an empty tensor.
+pub(crate) fn reduce_blocks<W: Element, P: Send>(
+    numel: usize,
+    values: &Decoded<'_, W>,
+    on_chunk: OnChunk<'_>,
+    of_block: impl Fn(&[W]) -> P + Sync + Send,
+    merge: impl Fn(P, P) -> P + Sync + Send,
+) -> Option<P> {
+    let of_chunk = |range: Range<usize>| {
+        let mut scratch = Vec::new();
+        let parts = blocks(range.clone()).map(|(start, len)| of_block(values.read(start, len, &mut scratch)));
+        let reduced = parts.reduce(&merge);
+        on_chunk(range);
+        reduced
+    };
+    map_chunks(numel, of_chunk, |a, b| match (a, b) {
+        (Some(a), Some(b)) => Some(merge(a, b)),
+        (a, b) => a.or(b),
+    })
+    .flatten()
 }

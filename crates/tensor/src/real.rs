@@ -6,14 +6,7 @@ use crate::view::Element;
 
 /// `f32` or `f64`, with the few operations kernels need.
 pub(crate) trait Real:
-    Element
-    + Send
-    + Sync
-    + PartialOrd
-    + Add<Output = Self>
-    + Sub<Output = Self>
-    + Mul<Output = Self>
-    + Div<Output = Self>
+    Element + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self>
 {
     /// Rows of this type in AVX2 registers.
     #[cfg(target_arch = "x86_64")]

@@ -11,6 +11,7 @@ use bytemuck::Pod;
 use half::{bf16, f16};
 
 use crate::DType;
+use crate::parallel::blocks;
 
 /// Elements handed to a kernel at a time: two scratch blocks of 8-byte elements fit in a 64 KiB L1/L2 slice.
 pub const BLOCK_ELEMENTS: usize = 2048;
@@ -318,18 +319,17 @@ impl<'a> TensorView<'a> {
         range: Range<usize>,
         mut visit: impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let blocks = Blocks::<T>::new(self);
+        let elements = Blocks::<T>::new(self);
         let mut scratch = Vec::new();
-        for start in range.clone().step_by(BLOCK_ELEMENTS) {
-            let len = BLOCK_ELEMENTS.min(range.end - start);
-            visit(bytemuck::cast_slice(blocks.read(start, len, &mut scratch)))?;
+        for (start, len) in blocks(range) {
+            visit(bytemuck::cast_slice(elements.read(start, len, &mut scratch)))?;
         }
         Ok(())
     }
 }
 
 /// A type that tensor memory can hold.
-pub(crate) trait Element: Pod {
+pub(crate) trait Element: Pod + Send + Sync {
     fn swap_bytes(self) -> Self;
 }
 

@@ -2,32 +2,20 @@
 //! the vectors of real and imaginary parts.
 
 use super::real::{SCALED_WITHIN, WITHIN};
-use super::{NonFinite, Totals, max_or_nan, nan_to_num};
+use super::{NonFinite, Totals, max_or_nan, nan_to_num, over_blocks};
 use crate::TensorView;
 use crate::decode::as_c128;
-use crate::parallel::map_chunks;
-use crate::view::BLOCK_ELEMENTS;
 
 pub(super) fn compare(target: &TensorView<'_>, golden: &TensorView<'_>) -> Option<Totals> {
     let numel = target.numel();
     let (target, golden) = (as_c128(target)?, as_c128(golden)?);
-    map_chunks(
-        numel,
-        |range| {
-            let (mut target_scratch, mut golden_scratch) = (Vec::new(), Vec::new());
-            let mut totals = Totals::EMPTY;
-            for start in range.clone().step_by(BLOCK_ELEMENTS) {
-                let len = BLOCK_ELEMENTS.min(range.end - start);
-                let target = target.read(start, len, &mut target_scratch);
-                let golden = golden.read(start, len, &mut golden_scratch);
-                for (index, (&t, &g)) in target.iter().zip(golden).enumerate() {
-                    add(&mut totals, start + index, t, g);
-                }
-            }
-            totals
-        },
-        Totals::merge,
-    )
+    over_blocks(numel, &target, &golden, |start, target, golden| {
+        let mut totals = Totals::EMPTY;
+        for (index, (&t, &g)) in target.iter().zip(golden).enumerate() {
+            add(&mut totals, start + index, t, g);
+        }
+        totals
+    })
 }
 
 fn add(totals: &mut Totals, index: usize, t: [f64; 2], g: [f64; 2]) {

@@ -3,12 +3,10 @@
 
 use super::arithmetic::InF64;
 use super::real::{SCALED_WITHIN, errors_against_golden};
-use super::{Totals, nan_to_num};
+use super::{Totals, nan_to_num, over_blocks};
 use crate::TensorView;
 use crate::decode::{Integer, as_integer};
-use crate::parallel::map_chunks;
 use crate::simd::Level;
-use crate::view::BLOCK_ELEMENTS;
 
 pub(super) fn compare<I: Integer>(
     level: Level,
@@ -17,33 +15,17 @@ pub(super) fn compare<I: Integer>(
 ) -> Option<Totals> {
     let numel = target.numel();
     let (target, golden) = (as_integer::<I>(target)?, as_integer::<I>(golden)?);
-    map_chunks(
-        numel,
-        |range| {
-            let (mut target_scratch, mut golden_scratch) = (Vec::new(), Vec::new());
-            let (mut target_wide, mut golden_wide) = (Vec::<f64>::new(), Vec::<f64>::new());
-            let mut sum = Totals::EMPTY;
-            for start in range.clone().step_by(BLOCK_ELEMENTS) {
-                let len = BLOCK_ELEMENTS.min(range.end - start);
-                let target = target.read(start, len, &mut target_scratch);
-                let golden = golden.read(start, len, &mut golden_scratch);
-                target_wide.clear();
-                target_wide.extend(target.iter().map(|value| value.to_f64()));
-                golden_wide.clear();
-                golden_wide.extend(golden.iter().map(|value| value.to_f64()));
-                let mut totals = errors_against_golden::<InF64>(level, &target_wide, &golden_wide);
-                scaled_errors(target, golden, &mut totals);
-                if totals.equal < len as u64 {
-                    let first = target.iter().zip(golden).position(|(t, g)| t != g);
-                    totals.first_mismatch = first.map(|index| (start + index) as u64);
-                    totals.first_difference = totals.first_mismatch;
-                }
-                sum = sum.merge(totals);
-            }
-            sum
-        },
-        Totals::merge,
-    )
+    over_blocks(numel, &target, &golden, |start, target, golden| {
+        let wide = |block: &[I]| block.iter().map(|value| value.to_f64()).collect::<Vec<f64>>();
+        let mut totals = errors_against_golden::<InF64>(level, &wide(target), &wide(golden));
+        scaled_errors(target, golden, &mut totals);
+        if totals.equal < target.len() as u64 {
+            let first = target.iter().zip(golden).position(|(t, g)| t != g);
+            totals.first_mismatch = first.map(|index| (start + index) as u64);
+            totals.first_difference = totals.first_mismatch;
+        }
+        totals
+    })
 }
 
 fn scaled_errors<I: Integer>(target: &[I], golden: &[I], totals: &mut Totals) {

@@ -12,8 +12,10 @@ mod integer;
 mod promote;
 mod real;
 
-use crate::decode::{as_f32, as_f64};
+use crate::decode::{Decoded, as_f32, as_f64};
+use crate::parallel::{blocks, map_chunks};
 use crate::simd::Level;
+use crate::view::Element;
 use crate::{DType, DTypeClass, TensorView};
 
 /// Why two tensors have no metrics.
@@ -188,6 +190,27 @@ fn compare_real(
         scaled_within: narrow.scaled_within,
         ..in_f64()?
     })
+}
+
+/// Measures two tensors block by block; `of_block` gets the position of the block and both sides of it.
+fn over_blocks<W: Element>(
+    numel: usize,
+    target: &Decoded<'_, W>,
+    golden: &Decoded<'_, W>,
+    of_block: impl Fn(usize, &[W], &[W]) -> Totals + Send + Sync,
+) -> Option<Totals> {
+    map_chunks(
+        numel,
+        |range| {
+            let (mut target_scratch, mut golden_scratch) = (Vec::new(), Vec::new());
+            blocks(range).fold(Totals::EMPTY, |totals, (start, len)| {
+                let target = target.read(start, len, &mut target_scratch);
+                let golden = golden.read(start, len, &mut golden_scratch);
+                totals.merge(of_block(start, target, golden))
+            })
+        },
+        Totals::merge,
+    )
 }
 
 /// Running totals of a pair, mergeable in order.

@@ -1,12 +1,10 @@
 //! Metrics of two real tensors, block by block.
 
 use super::arithmetic::Arithmetic;
-use super::{NonFinite, Totals};
+use super::{NonFinite, Totals, over_blocks};
 use crate::decode::Decoded;
-use crate::parallel::map_chunks;
 use crate::real::Real;
 use crate::simd::{Level, Row, Vector, by_level, split_rows};
-use crate::view::BLOCK_ELEMENTS;
 
 pub(super) const WITHIN: [f64; 3] = [0.001, 0.005, 0.01];
 pub(super) const SCALED_WITHIN: [f64; 2] = [0.001, 0.01];
@@ -18,21 +16,7 @@ pub(super) fn compare<A: Arithmetic>(
     numel: usize,
 ) -> Option<Totals> {
     let (target, golden) = (target?, golden?);
-    map_chunks(
-        numel,
-        |range| {
-            let (mut target_scratch, mut golden_scratch) = (Vec::new(), Vec::new());
-            let mut totals = Totals::EMPTY;
-            for start in range.clone().step_by(BLOCK_ELEMENTS) {
-                let len = BLOCK_ELEMENTS.min(range.end - start);
-                let target = target.read(start, len, &mut target_scratch);
-                let golden = golden.read(start, len, &mut golden_scratch);
-                totals = totals.merge(of_block::<A>(level, start, target, golden));
-            }
-            totals
-        },
-        Totals::merge,
-    )
+    over_blocks(numel, &target, &golden, |start, target, golden| of_block::<A>(level, start, target, golden))
 }
 
 fn of_block<A: Arithmetic>(level: Level, start: usize, target: &[A::Work], golden: &[A::Work]) -> Totals {

@@ -3,8 +3,7 @@
 use super::{Number, Statistics};
 use crate::TensorView;
 use crate::decode::{Decoded, as_c128};
-use crate::parallel::{OnChunk, map_chunks};
-use crate::view::BLOCK_ELEMENTS;
+use crate::parallel::{OnChunk, reduce_blocks};
 
 #[derive(Clone, Copy)]
 struct Partial {
@@ -47,30 +46,22 @@ pub(super) fn of_complex(view: &TensorView<'_>, on_chunk: OnChunk<'_>) -> Statis
 
 /// Measures all moduli; the sum is of moduli times `factor`.
 fn measure(numel: usize, values: &Decoded<'_, [f64; 2]>, factor: f64, on_chunk: OnChunk<'_>) -> Partial {
-    map_chunks(
-        numel,
-        |range| {
-            let mut scratch = Vec::new();
-            let mut partial = EMPTY;
-            for start in range.clone().step_by(BLOCK_ELEMENTS) {
-                let len = BLOCK_ELEMENTS.min(range.end - start);
-                for &[re, im] in values.read(start, len, &mut scratch) {
-                    add(&mut partial, re.hypot(im), factor);
-                }
-            }
-            on_chunk(range);
-            partial
-        },
-        |a, b| Partial {
-            sum: a.sum + b.sum,
-            max: a.max.max(b.max),
-            min: a.min.min(b.min),
-            nan: a.nan + b.nan,
-            infinite: a.infinite + b.infinite,
-            zeros: a.zeros + b.zeros,
-        },
-    )
-    .unwrap_or(EMPTY)
+    let of_block = |block: &[[f64; 2]]| {
+        let mut partial = EMPTY;
+        for &[re, im] in block {
+            add(&mut partial, re.hypot(im), factor);
+        }
+        partial
+    };
+    let merge = |a: Partial, b: Partial| Partial {
+        sum: a.sum + b.sum,
+        max: a.max.max(b.max),
+        min: a.min.min(b.min),
+        nan: a.nan + b.nan,
+        infinite: a.infinite + b.infinite,
+        zeros: a.zeros + b.zeros,
+    };
+    reduce_blocks(numel, values, on_chunk, of_block, merge).unwrap_or(EMPTY)
 }
 
 fn add(partial: &mut Partial, modulus: f64, factor: f64) {

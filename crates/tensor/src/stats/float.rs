@@ -2,10 +2,9 @@
 
 use super::{Number, Statistics};
 use crate::decode::Decoded;
-use crate::parallel::{OnChunk, map_chunks};
+use crate::parallel::{OnChunk, reduce_blocks};
 use crate::real::Real;
 use crate::simd::{Level, Row, Vector, by_level, split_rows};
-use crate::view::BLOCK_ELEMENTS;
 
 /// Below this a sum of squares in f64 has lost precision to underflow.
 const SQUARES_UNDERFLOW: f64 = 1e-280;
@@ -55,21 +54,8 @@ pub(super) fn of_float<W: Real>(
     values: &Decoded<'_, W>,
     on_chunk: OnChunk<'_>,
 ) -> Statistics {
-    let partial = map_chunks(
-        numel,
-        |range| {
-            let mut scratch = Vec::new();
-            let mut partial = Partial::EMPTY;
-            for start in range.clone().step_by(BLOCK_ELEMENTS) {
-                let len = BLOCK_ELEMENTS.min(range.end - start);
-                partial = partial.merge(of_block(level, values.read(start, len, &mut scratch)));
-            }
-            on_chunk(range);
-            partial
-        },
-        Partial::merge,
-    )
-    .unwrap_or(Partial::EMPTY);
+    let of_block = |block: &[W]| of_block(level, block);
+    let partial = reduce_blocks(numel, values, on_chunk, of_block, Partial::merge).unwrap_or(Partial::EMPTY);
     finish(numel, partial, |scale| rescaled_sums(numel, values, scale))
 }
 
@@ -200,22 +186,12 @@ fn power_of_two_near(value: f64) -> f64 {
 
 /// Sum and sum of squares of the elements divided by `scale`. The rare second pass.
 fn rescaled_sums<W: Real>(numel: usize, values: &Decoded<'_, W>, scale: f64) -> (f64, f64) {
-    map_chunks(
-        numel,
-        |range| {
-            let mut scratch = Vec::new();
-            let (mut sum, mut squares) = (0.0, 0.0);
-            for start in range.clone().step_by(BLOCK_ELEMENTS) {
-                let len = BLOCK_ELEMENTS.min(range.end - start);
-                for x in values.read(start, len, &mut scratch) {
-                    let scaled = x.to_f64() / scale;
-                    sum += scaled;
-                    squares += scaled * scaled;
-                }
-            }
-            (sum, squares)
-        },
-        |a, b| (a.0 + b.0, a.1 + b.1),
-    )
-    .unwrap_or((0.0, 0.0))
+    let of_block = |block: &[W]| {
+        block
+            .iter()
+            .map(|x| x.to_f64() / scale)
+            .fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x))
+    };
+    let merge = |a: (f64, f64), b: (f64, f64)| (a.0 + b.0, a.1 + b.1);
+    reduce_blocks(numel, values, &|_| {}, of_block, merge).unwrap_or((0.0, 0.0))
 }

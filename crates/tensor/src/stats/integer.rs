@@ -3,9 +3,9 @@
 use super::{Number, Statistics};
 use crate::TensorView;
 use crate::decode::{Decoded, Integer};
-use crate::parallel::{OnChunk, map_chunks};
+use crate::parallel::{OnChunk, blocks, map_chunks, reduce_blocks};
 use crate::simd::{LANES, Level, by_level};
-use crate::view::{BLOCK_ELEMENTS, Blocks};
+use crate::view::Blocks;
 
 #[derive(Clone, Copy)]
 struct Partial<I> {
@@ -34,29 +34,12 @@ pub(super) fn of_integer<I: Integer>(
     values: &Decoded<'_, I>,
     on_chunk: OnChunk<'_>,
 ) -> Statistics {
-    let partial = map_chunks(
-        numel,
-        |range| {
-            let mut scratch = Vec::new();
-            let mut chunk: Option<Partial<I>> = None;
-            for start in range.clone().step_by(BLOCK_ELEMENTS) {
-                let len = BLOCK_ELEMENTS.min(range.end - start);
-                if let Some(block) = of_block(level, values.read(start, len, &mut scratch)) {
-                    chunk = Some(match chunk {
-                        Some(chunk) => chunk.merge(block),
-                        None => block,
-                    });
-                }
-            }
-            on_chunk(range);
-            chunk
-        },
-        |a, b| match (a, b) {
-            (Some(a), Some(b)) => Some(a.merge(b)),
-            (a, b) => a.or(b),
-        },
-    )
-    .flatten();
+    let of_block = |block: &[I]| of_block(level, block);
+    let merge = |a: Option<Partial<I>>, b: Option<Partial<I>>| match (a, b) {
+        (Some(a), Some(b)) => Some(a.merge(b)),
+        (a, b) => a.or(b),
+    };
+    let partial = reduce_blocks(numel, values, on_chunk, of_block, merge).flatten();
     let Some(partial) = partial else { return Statistics::default() };
     Statistics {
         max: Some(Number::Int(partial.max.to_i128())),
@@ -119,19 +102,15 @@ fn sums<I: Integer, const N: usize>(rows: &[[I; N]], first: I) -> Partial<I> {
 
 /// Bool: max is "any", min is "all"; there is no mean and no norm.
 pub(super) fn of_bool(view: &TensorView<'_>, on_chunk: OnChunk<'_>) -> Statistics {
-    let blocks = Blocks::<u8>::new(view);
+    let bytes = Blocks::<u8>::new(view);
     let numel = view.numel();
     let zeros = map_chunks(
         numel,
         |range| {
             let mut scratch = Vec::new();
-            let zeros = range
-                .clone()
-                .step_by(BLOCK_ELEMENTS)
-                .map(|start| {
-                    let block = blocks.read(start, BLOCK_ELEMENTS.min(range.end - start), &mut scratch);
-                    block.iter().filter(|&&byte| byte == 0).count() as u64
-                })
+            let of_block = |block: &[u8]| block.iter().filter(|&&byte| byte == 0).count() as u64;
+            let zeros = blocks(range.clone())
+                .map(|(start, len)| of_block(bytes.read(start, len, &mut scratch)))
                 .sum::<u64>();
             on_chunk(range);
             zeros
