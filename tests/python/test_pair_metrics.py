@@ -45,8 +45,12 @@ def non_finite(n: Any, b: Any) -> dict[str, Any]:
 def equality(n: Any, b: Any) -> dict[str, Any]:
     common = np.result_type(n, b)
     unequal = n.astype(common) != b.astype(common)
-    first = int(unequal.argmax()) if unequal.any() else None
-    return {"equal_count": n.size - unequal.sum(), "first_mismatch": first}
+    differs = unequal & ~(np.isnan(n) & np.isnan(b))
+    return {
+        "equal_count": n.size - unequal.sum(),
+        "first_mismatch": int(unequal.argmax()) if unequal.any() else None,
+        "first_difference": int(differs.argmax()) if differs.any() else None,
+    }
 
 
 def against_golden(n: Any, b: Any) -> dict[str, Any]:
