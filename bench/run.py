@@ -28,7 +28,7 @@ import torch  # noqa: E402
 from msprobe.core import tensor as ours  # noqa: E402
 
 ELEMENTS = 16 << 20
-PASSES = 7
+PASSES = 15
 ROOT = Path(__file__).resolve().parent.parent
 
 

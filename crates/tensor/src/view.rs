@@ -13,8 +13,8 @@ use half::{bf16, f16};
 use crate::DType;
 use crate::parallel::blocks;
 
-/// Elements handed to a kernel at a time: two scratch blocks of 8-byte elements fit in a 64 KiB L1/L2 slice.
-pub const BLOCK_ELEMENTS: usize = 2048;
+/// Elements handed to a kernel at a time: two scratch blocks of 8-byte elements fit in 64 KiB.
+pub const BLOCK_ELEMENTS: usize = 4096;
 
 /// Byte order of the elements of a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -94,9 +94,9 @@ fn errors<V: Vector<Scalar = A::Work>, A: Arithmetic>(target: &[A::Work], golden
 
         let (wide_target, wide_golden) = (target.widen(), golden.widen());
         let difference = wide_target.sub(wide_golden);
-        dot = dot.add(wide_target.mul(wide_golden));
-        target_squares = target_squares.add(wide_target.mul(wide_target));
-        golden_squares = golden_squares.add(wide_golden.mul(wide_golden));
+        dot = V::add_product(dot, wide_target, wide_golden);
+        target_squares = V::add_product(target_squares, wide_target, wide_target);
+        golden_squares = V::add_product(golden_squares, wide_golden, wide_golden);
         distance_squares = distance_squares.add(difference.mul(difference));
         max_abs = difference.abs().max(max_abs);
 

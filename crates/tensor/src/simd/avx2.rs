@@ -1,7 +1,7 @@
 //! Rows in AVX2 registers.
 //!
 //! The methods carry no `target_feature` of their own: they are always inlined into a kernel compiled with
-//! AVX2 and F16C enabled (`by_level!` is the only place that names these types), where each is one or two
+//! AVX2, FMA and F16C enabled (`by_level!` is the only place that names these types), where each is one or two
 //! instructions.
 #![allow(unsafe_code, reason = "intrinsics; see the SAFETY note of the macro below")]
 
@@ -20,7 +20,7 @@ pub(crate) struct F64x8([__m256d; 2]);
 
 /// Runs an intrinsic.
 macro_rules! avx2 {
-    // SAFETY: only reached from functions that `by_level!` compiled with AVX2 and F16C, after detecting both.
+    // SAFETY: only reached from functions that `by_level!` compiled with AVX2, FMA and F16C, after detecting all three.
     ($call:expr) => {
         unsafe { $call }
     };
@@ -90,6 +90,10 @@ impl Vector for F32x8 {
             let high = _mm256_extractf128_ps::<1>(self.0);
             F64x8([_mm256_cvtps_pd(low), _mm256_cvtps_pd(high)])
         })
+    }
+    #[inline(always)]
+    fn add_product(sum: F64x8, a: F64x8, b: F64x8) -> F64x8 {
+        F64x8(std::array::from_fn(|half| avx2!(_mm256_fmadd_pd(a.0[half], b.0[half], sum.0[half]))))
     }
     #[inline(always)]
     fn fold(self, start: f64, combine: impl Fn(f64, f64) -> f64) -> f64 {
@@ -215,6 +219,10 @@ impl Vector for F64x8 {
     #[inline(always)]
     fn widen(self) -> F64x8 {
         self
+    }
+    #[inline(always)]
+    fn add_product(sum: F64x8, a: F64x8, b: F64x8) -> F64x8 {
+        sum.add(a.mul(b))
     }
     #[inline(always)]
     fn fold(self, start: f64, combine: impl Fn(f64, f64) -> f64) -> f64 {

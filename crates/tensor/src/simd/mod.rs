@@ -1,8 +1,8 @@
 //! Vector arithmetic with a runtime choice of instructions.
 //!
 //! Kernels are written once over [`Vector`], a row of numbers worked on together, and compiled for each
-//! [`Level`]. Every level does the same operations in the same lanes, fusing and reordering nothing, so all of
-//! them give the same bits; only the speed differs.
+//! [`Level`]. Every level does the same operations in the same lanes, reorders nothing, and fuses only where that
+//! cannot be seen, so all of them give the same bits; only the speed differs.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -48,6 +48,9 @@ pub(crate) trait Vector: Copy {
     /// The nearest float16 of each lane, ties to even. Of `f32` rows only.
     fn round_to_f16(self) -> Self;
     fn widen(self) -> Self::Wide;
+    /// `sum + a * b` of rows that [`widen`](Self::widen) gave. The product of two widened `f32` is exact, so
+    /// that fusing it with the addition changes no bit; products of `f64` are rounded first.
+    fn add_product(sum: Self::Wide, a: Self::Wide, b: Self::Wide) -> Self::Wide;
     /// Combines the lanes from first to last.
     fn fold(self, start: f64, combine: impl Fn(f64, f64) -> f64) -> f64;
 
@@ -70,7 +73,7 @@ pub(crate) trait Vector: Copy {
 pub(crate) enum Level {
     /// What the target triple guarantees (SSE2 on x86-64, NEON on aarch64).
     Baseline = 1,
-    /// AVX2 and F16C.
+    /// AVX2, FMA and F16C.
     Avx2 = 2,
 }
 
@@ -92,7 +95,7 @@ impl Level {
     #[cfg(target_arch = "x86_64")]
     fn detect() -> Level {
         use std::arch::is_x86_feature_detected as has;
-        if has!("avx2") && has!("f16c") { Level::Avx2 } else { Level::Baseline }
+        if has!("avx2") && has!("fma") && has!("f16c") { Level::Avx2 } else { Level::Baseline }
     }
 
     #[cfg(not(target_arch = "x86_64"))]
@@ -123,7 +126,7 @@ macro_rules! by_level {
         fn $name<$generic: $bound>(level: $crate::simd::Level, $($arg: $type),*) -> $result {
             #[cfg(target_arch = "x86_64")]
             if level == $crate::simd::Level::Avx2 {
-                #[target_feature(enable = "avx2,f16c")]
+                #[target_feature(enable = "avx2,fma,f16c")]
                 fn avx2<$generic: $bound>($($arg: $type),*) -> $result {
                     $avx2($($arg),*)
                 }

@@ -88,6 +88,10 @@ impl<T: Real, const N: usize> Vector for Row<T, N> {
         Row(self.0.map(T::to_f64))
     }
     #[inline(always)]
+    fn add_product(sum: Row<f64, N>, a: Row<f64, N>, b: Row<f64, N>) -> Row<f64, N> {
+        sum.add(a.mul(b))
+    }
+    #[inline(always)]
     fn fold(self, start: f64, combine: impl Fn(f64, f64) -> f64) -> f64 {
         self.0.into_iter().fold(start, |folded, value| combine(folded, value.to_f64()))
     }
