@@ -39,6 +39,11 @@ impl Vector for F32x8 {
         F32x8(bytemuck::cast(row))
     }
     #[inline(always)]
+    fn prefetch_after(row: &[f32], bytes: usize) {
+        // A hint: an address outside every mapping is ignored.
+        avx2!(_mm_prefetch::<_MM_HINT_T0>(row.as_ptr().wrapping_byte_add(bytes).cast()));
+    }
+    #[inline(always)]
     fn splat(value: f32) -> Self {
         F32x8(avx2!(_mm256_set1_ps(value)))
     }
@@ -163,6 +168,11 @@ impl Vector for F64x8 {
         debug_assert_eq!(row.len(), Self::LANES);
         let row: [f64; 8] = std::array::from_fn(|lane| row[lane]);
         F64x8(bytemuck::cast(row))
+    }
+    #[inline(always)]
+    fn prefetch_after(row: &[f64], bytes: usize) {
+        // A hint: an address outside every mapping is ignored.
+        avx2!(_mm_prefetch::<_MM_HINT_T0>(row.as_ptr().wrapping_byte_add(bytes).cast()));
     }
     #[inline(always)]
     fn splat(value: f64) -> Self {

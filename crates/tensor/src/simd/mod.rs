@@ -31,6 +31,8 @@ pub(crate) trait Vector: Copy {
 
     /// Reads a row from a slice of exactly `LANES` numbers.
     fn load(row: &[Self::Scalar]) -> Self;
+    /// Hints that memory this many bytes after a row will be read soon.
+    fn prefetch_after(row: &[Self::Scalar], bytes: usize);
     fn splat(value: Self::Scalar) -> Self;
     fn add(self, other: Self) -> Self;
     fn sub(self, other: Self) -> Self;

@@ -40,6 +40,8 @@ impl<T: Real, const N: usize> Vector for Row<T, N> {
         Row(std::array::from_fn(|lane| row[lane]))
     }
     #[inline(always)]
+    fn prefetch_after(_row: &[T], _bytes: usize) {}
+    #[inline(always)]
     fn splat(value: T) -> Self {
         Row([value; N])
     }
