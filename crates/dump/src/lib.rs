@@ -1,0 +1,4 @@
+//! Dumps of a training run: what records are called ([`names`]).
+
+pub mod names;
+mod words;
