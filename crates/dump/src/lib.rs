@@ -1,4 +1,5 @@
-//! Dumps of a training run: what records are called ([`names`]).
+//! Dumps of a training run: what to collect ([`config`]) and what records are called ([`names`]).
 
+pub mod config;
 pub mod names;
 mod words;
