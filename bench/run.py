@@ -191,7 +191,7 @@ def file_rows() -> list[Row]:
         ),
         Row(
             "  its peak memory beyond the mapping",
-            f"{anonymous_mb:.0f} MB",
+            f"{anonymous_mb:.1f} MB",
             "200 MB",
             anonymous_mb / 200,
             "<= 1x",
