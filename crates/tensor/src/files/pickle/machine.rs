@@ -449,7 +449,7 @@ impl Machine<'_> {
         })
     }
 
-    /// Protocol 0 text: a Python literal, or text with `\uXXXX` escapes. Copied, for it may need unescaping.
+    /// Protocol 0 text: a Python literal, or text with `\u1234` escapes. Copied, for it may need unescaping.
     fn escaped_text_op(&mut self, op: Op) -> Result<(), FormatError> {
         let line = self.line()?;
         self.charge(line.len().saturating_mul(2))?;

@@ -1,6 +1,6 @@
 //! The escaped texts of protocol 0.
 
-/// Protocol 0's UNICODE: Latin-1 with `\uXXXX` and `\UXXXXXXXX`. `None` for a broken escape.
+/// Protocol 0's UNICODE: Latin-1 with `\u1234` and `\U00012345`. `None` for a broken escape.
 pub(super) fn unescape_unicode(line: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let mut rest = line;
     let mut buffer = [0; 4];
