@@ -13,8 +13,8 @@ use tracing::debug;
 
 use crate::Status;
 use crate::args::{DiffArgs, OutputFormat};
-use crate::inspect::{drop_column, reason, select};
-use crate::output::{Results, display_name, tensors, unravel};
+use crate::inspect::{reason, select};
+use crate::output::{Results, display_name, name_bare_tensors, tensors, unravel};
 use crate::progress::bytes_bar;
 
 const COLUMNS: [Column; 19] = [
@@ -339,19 +339,15 @@ fn breakdown(compared: &[Compared]) -> String {
 
 /// Leaves out of the text what says nothing: columns that agree everywhere, and empty ones.
 fn tidy_for_reading(table: &mut Table) {
-    for row in &mut table.rows {
-        if let Some(Cell::Text(name)) = row.cells.first_mut() {
-            *name = display_name(name).to_owned();
-        }
-    }
+    name_bare_tensors(table);
     for (kept, twin, title) in [("dtype_a", "dtype_b", "dtype"), ("shape_a", "shape_b", "shape")] {
         merge_twin_columns(table, kept, twin, title);
     }
     for key in ["nan_positions_agree", "inf_positions_agree"] {
-        let index = table.columns.iter().position(|column| column.key == key);
+        let index = table.position(key);
         let disagree = |row: &Row| index.and_then(|index| row.cells.get(index)) == Some(&Cell::Bool(false));
         if !table.rows.iter().any(disagree) {
-            drop_column(table, key);
+            table.drop_column(key);
         }
     }
     let is_empty = |index: usize| table.rows.iter().all(|row| row.cells.get(index) == Some(&Cell::Empty));
@@ -360,16 +356,15 @@ fn tidy_for_reading(table: &mut Table) {
         .map(|index| table.columns[index].key)
         .collect();
     for key in empty {
-        drop_column(table, key);
+        table.drop_column(key);
     }
 }
 
 /// Shows two columns as one where both sides say the same in every row.
 fn merge_twin_columns(table: &mut Table, kept: &str, twin: &str, title: &'static str) {
-    let position = |key: &str| table.columns.iter().position(|column| column.key == key);
-    let (Some(kept), Some(twin_index)) = (position(kept), position(twin)) else { return };
+    let (Some(kept), Some(twin_index)) = (table.position(kept), table.position(twin)) else { return };
     if table.rows.iter().all(|row| row.cells.get(kept) == row.cells.get(twin_index)) {
         table.columns[kept].title = title;
-        drop_column(table, twin);
+        table.drop_column(twin);
     }
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 use tracing::debug;
 
 use crate::args::{InspectArgs, OutputFormat};
-use crate::output::{Results, count_cell, display_name, human_size, number_cell, tensors};
+use crate::output::{Results, count_cell, human_size, name_bare_tensors, number_cell, tensors};
 use crate::progress::bytes_bar;
 use crate::{Status, WithHint};
 
@@ -47,13 +47,9 @@ pub(crate) fn run(args: &InspectArgs) -> Result<Status> {
         rows: selected.iter().zip(&measured).map(|(&index, result)| row(&file, index, result)).collect(),
     };
     if args.output.format == OutputFormat::Text {
-        for row in &mut table.rows {
-            if let Some(Cell::Text(name)) = row.cells.first_mut() {
-                *name = display_name(name).to_owned();
-            }
-        }
+        name_bare_tensors(&mut table);
         if failures == 0 {
-            drop_column(&mut table, "error");
+            table.drop_column("error");
         }
     }
     let non_finite =
@@ -156,15 +152,6 @@ pub(crate) fn reason(error: &FileError) -> String {
     match error {
         FileError::Open { source, .. } => source.to_string(),
         FileError::Format { source, .. } | FileError::Tensor { source, .. } => source.to_string(),
-    }
-}
-
-pub(crate) fn drop_column(table: &mut Table, key: &str) {
-    if let Some(index) = table.columns.iter().position(|column| column.key == key) {
-        table.columns.remove(index);
-        for row in &mut table.rows {
-            row.cells.remove(index);
-        }
     }
 }
 

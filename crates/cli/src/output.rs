@@ -97,3 +97,12 @@ pub(crate) fn tensors(count: usize) -> String {
 pub(crate) fn display_name(name: &str) -> &str {
     if name.is_empty() { "(tensor)" } else { name }
 }
+
+/// Gives bare tensors, whose name is empty, something to read in the first column.
+pub(crate) fn name_bare_tensors(table: &mut Table) {
+    for row in &mut table.rows {
+        if let Some(Cell::Text(name)) = row.cells.first_mut() {
+            *name = display_name(name).to_owned();
+        }
+    }
+}

@@ -105,3 +105,20 @@ pub struct Table {
     /// The rows, each with a cell per column.
     pub rows: Vec<Row>,
 }
+
+impl Table {
+    /// Where the column of that key stands.
+    pub fn position(&self, key: &str) -> Option<usize> {
+        self.columns.iter().position(|column| column.key == key)
+    }
+
+    /// Takes a column out, with its cells.
+    pub fn drop_column(&mut self, key: &str) {
+        if let Some(index) = self.position(key) {
+            self.columns.remove(index);
+            for row in &mut self.rows {
+                row.cells.remove(index);
+            }
+        }
+    }
+}

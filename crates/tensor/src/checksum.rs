@@ -31,14 +31,15 @@ fn is_widened(dtype: DType) -> bool {
 /// The part of [`crc32`] that a range of elements contributes.
 pub(crate) fn crc32_of_range(view: &TensorView<'_>, range: Range<usize>) -> crc32fast::Hasher {
     let mut hasher = crc32fast::Hasher::new();
-    match as_f32(view) {
-        Some(values) if is_widened(view.dtype()) => {
+    let widened = if is_widened(view.dtype()) { as_f32(view) } else { None };
+    match widened {
+        Some(values) => {
             let mut scratch = Vec::new();
             for (start, len) in blocks(range) {
                 hasher.update(bytemuck::cast_slice(values.read(start, len, &mut scratch)));
             }
         }
-        _ => view.for_each_bytes(range, |bytes| hasher.update(bytes)),
+        None => view.for_each_bytes(range, |bytes| hasher.update(bytes)),
     }
     hasher
 }

@@ -6,6 +6,7 @@
 //! untrusted length, no recursion follows untrusted nesting, arithmetic is checked.
 
 pub mod npy;
+mod numpy;
 mod open;
 mod pickle;
 pub mod pt;
@@ -45,6 +46,16 @@ pub enum FormatError {
     /// Shape, strides and storage do not fit together.
     #[error("malformed: {0}")]
     View(#[from] ViewError),
+}
+
+/// [`FormatError::Malformed`], for parsers.
+pub(crate) fn malformed(text: impl Into<String>) -> FormatError {
+    FormatError::Malformed(text.into())
+}
+
+/// [`FormatError::Truncated`], for parsers.
+pub(crate) fn truncated(what: &'static str, needed: usize, available: usize) -> FormatError {
+    FormatError::Truncated { what, needed: needed as u64, available: available as u64 }
 }
 
 /// Where one tensor lies in its file.

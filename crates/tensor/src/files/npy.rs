@@ -17,9 +17,10 @@
 
 use std::io::{self, Write};
 
-use super::{FormatError, Index, TensorEntry, TensorLayout};
+use super::numpy::{array_strides, dtype_from_code};
+use super::{FormatError, Index, TensorEntry, TensorLayout, malformed, truncated};
 use crate::DType;
-use crate::view::{Endian, TensorView, ViewError, checked_numel, contiguous_strides};
+use crate::view::{Endian, TensorView, ViewError, checked_numel};
 
 /// The first bytes of every `.npy` file.
 pub(crate) const MAGIC: &[u8] = b"\x93NUMPY";
@@ -43,9 +44,7 @@ pub fn parse(file: &[u8]) -> Result<Index, FormatError> {
     let header = Header::parse(header)?;
     let (dtype, endian) = parse_descr(&header.descr)?;
     let too_large = || FormatError::View(ViewError::TooLarge { shape: header.shape.clone() });
-    let strides =
-        if header.fortran_order { fortran_strides(&header.shape) } else { contiguous_strides(&header.shape) }
-            .ok_or_else(too_large)?;
+    let strides = array_strides(&header.shape, header.fortran_order)?;
     let storage_len = checked_numel(&header.shape)
         .and_then(|numel| numel.checked_mul(dtype.size_bytes()))
         .ok_or_else(too_large)?;
@@ -153,13 +152,6 @@ fn split_header(file: &[u8]) -> Result<(&[u8], usize), FormatError> {
     Ok((header, file.len() - rest.len() + header_len))
 }
 
-fn fortran_strides(shape: &[usize]) -> Option<Vec<isize>> {
-    let reversed: Vec<usize> = shape.iter().rev().copied().collect();
-    let mut strides = contiguous_strides(&reversed)?;
-    strides.reverse();
-    Some(strides)
-}
-
 /// What a descr says of the elements: `<f4`, or a plain name such as `bfloat16`.
 fn parse_descr(descr: &str) -> Result<(DType, Endian), FormatError> {
     if let Some(dtype) = DType::from_numpy_name(descr) {
@@ -171,24 +163,10 @@ fn parse_descr(descr: &str) -> Result<(DType, Endian), FormatError> {
         _ => (Endian::Little, descr),
     };
     let dtype = match code {
-        "b1" => DType::Bool,
-        "u1" => DType::U8,
-        "u2" => DType::U16,
-        "u4" => DType::U32,
-        "u8" => DType::U64,
-        "i1" => DType::I8,
-        "i2" => DType::I16,
-        "i4" => DType::I32,
-        "i8" => DType::I64,
         "f1" => DType::F8E5M2,
-        "f2" => DType::F16,
-        "f4" => DType::F32,
-        "f8" => DType::F64,
-        "c8" => DType::C64,
-        "c16" => DType::C128,
         "V1" => DType::F8E4M3FN,
         "V2" => DType::BF16,
-        _ => return Err(unsupported_descr(descr, code)),
+        _ => dtype_from_code(code).ok_or_else(|| unsupported_descr(descr, code))?,
     };
     Ok((dtype, endian))
 }
@@ -236,7 +214,7 @@ impl Header {
             }
         }
         scan.end()?;
-        let missing = |key| malformed(&format!("npy header has no {key:?}"));
+        let missing = |key| malformed(format!("npy header has no {key:?}"));
         Ok(Header {
             descr: descr.ok_or_else(|| missing("descr"))?,
             fortran_order: fortran_order.ok_or_else(|| missing("fortran_order"))?,
@@ -372,16 +350,8 @@ impl<'a> Scanner<'a> {
     }
 
     fn malformed(&self, what: &str) -> FormatError {
-        malformed(&format!("npy header, byte {}: {what}", self.position))
+        malformed(format!("npy header, byte {}: {what}", self.position))
     }
-}
-
-fn malformed(what: &str) -> FormatError {
-    FormatError::Malformed(what.to_owned())
-}
-
-fn truncated(what: &'static str, needed: usize, available: usize) -> FormatError {
-    FormatError::Truncated { what, needed: needed as u64, available: available as u64 }
 }
 
 fn lossy(text: &[u8]) -> String {

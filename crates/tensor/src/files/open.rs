@@ -189,18 +189,17 @@ impl FileError {
                 io::ErrorKind::InvalidInput => Some("copy the data into an ordinary file first"),
                 _ => None,
             },
-            FileError::Format { format, source, .. } => Some(hint_for(*format, source)),
-            FileError::Tensor { source, .. } => Some(hint_for(None, source)),
+            FileError::Format { source, .. } | FileError::Tensor { source, .. } => Some(hint_for(source)),
         }
     }
 }
 
-fn hint_for(format: Option<Format>, error: &FormatError) -> &'static str {
+fn hint_for(error: &FormatError) -> &'static str {
     match error {
         FormatError::Truncated { .. } => {
             "the file is cut short: was the writer killed, or is the copy incomplete? write or copy it again"
         }
-        FormatError::Refused(what) if format == Some(Format::Pt) || what.contains("global") => {
+        FormatError::Refused(what) if what.starts_with("the pickle ") => {
             "only tensors and plain containers are read; re-save the file as a state_dict"
         }
         FormatError::Refused(_) => {

@@ -435,9 +435,8 @@ mod tests {
 
     impl Seek for Ends {
         fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-            match to {
-                SeekFrom::Start(at) => self.at = at,
-                _ => self.at = self.at.wrapping_add(0),
+            if let SeekFrom::Start(at) = to {
+                self.at = at;
             }
             Ok(self.at)
         }

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::FormatError;
+use super::{FormatError, malformed};
 
 const LOCAL_SIGNATURE: &[u8; 4] = b"PK\x03\x04";
 const CENTRAL_SIGNATURE: &[u8; 4] = b"PK\x01\x02";
@@ -107,10 +107,6 @@ impl<'a> Archive<'a> {
 struct Directory {
     range: Range<usize>,
     count: u64,
-}
-
-fn malformed(text: impl Into<String>) -> FormatError {
-    FormatError::Malformed(text.into())
 }
 
 /// Bytes `at..at + len`, or the error that they are missing.

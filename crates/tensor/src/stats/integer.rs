@@ -1,11 +1,9 @@
 //! Statistics of integer and bool tensors: sums are exact.
 
 use super::{Number, Statistics};
-use crate::TensorView;
 use crate::decode::{Decoded, Integer};
-use crate::parallel::{OnChunk, blocks, map_chunks, reduce_blocks};
+use crate::parallel::{OnChunk, reduce_blocks};
 use crate::simd::{LANES, Level, by_level};
-use crate::view::Blocks;
 
 #[derive(Clone, Copy)]
 struct Partial<I> {
@@ -35,12 +33,9 @@ pub(super) fn of_integer<I: Integer>(
     on_chunk: OnChunk<'_>,
 ) -> Statistics {
     let of_block = |block: &[I]| of_block(level, block);
-    let merge = |a: Option<Partial<I>>, b: Option<Partial<I>>| match (a, b) {
-        (Some(a), Some(b)) => Some(a.merge(b)),
-        (a, b) => a.or(b),
+    let Some(partial) = reduce_blocks(numel, values, on_chunk, of_block, Partial::merge) else {
+        return Statistics::default();
     };
-    let partial = reduce_blocks(numel, values, on_chunk, of_block, merge).flatten();
-    let Some(partial) = partial else { return Statistics::default() };
     Statistics {
         max: Some(Number::Int(partial.max.to_i128())),
         min: Some(Number::Int(partial.min.to_i128())),
@@ -53,10 +48,11 @@ pub(super) fn of_integer<I: Integer>(
 }
 
 /// Plain loops over fixed lanes: compilers vectorise integer arithmetic well by themselves.
-fn of_block<I: Integer>(level: Level, block: &[I]) -> Option<Partial<I>> {
-    let &first = block.first()?;
+fn of_block<I: Integer>(level: Level, block: &[I]) -> Partial<I> {
+    // Blocks are never empty; any element serves as a start for max and min.
+    let first = block.first().copied().unwrap_or_else(I::zeroed);
     let (rows, rest) = block.as_chunks::<LANES>();
-    Some(sums_of_rows(level, rows, first).merge(sums(rest.as_chunks::<1>().0, first)))
+    sums_of_rows(level, rows, first).merge(sums(rest.as_chunks::<1>().0, first))
 }
 
 by_level! { fn sums_of_rows<I: Integer>(rows: &[[I; LANES]], first: I) -> Partial<I> = full_row_sums }
@@ -101,23 +97,9 @@ fn sums<I: Integer, const N: usize>(rows: &[[I; N]], first: I) -> Partial<I> {
 }
 
 /// Bool: max is "any", min is "all"; there is no mean and no norm.
-pub(super) fn of_bool(view: &TensorView<'_>, on_chunk: OnChunk<'_>) -> Statistics {
-    let bytes = Blocks::<u8>::new(view);
-    let numel = view.numel();
-    let zeros = map_chunks(
-        numel,
-        |range| {
-            let mut scratch = Vec::new();
-            let of_block = |block: &[u8]| block.iter().filter(|&&byte| byte == 0).count() as u64;
-            let zeros = blocks(range.clone())
-                .map(|(start, len)| of_block(bytes.read(start, len, &mut scratch)))
-                .sum::<u64>();
-            on_chunk(range);
-            zeros
-        },
-        |a, b| a + b,
-    )
-    .unwrap_or(0);
+pub(super) fn of_bool(numel: usize, values: &Decoded<'_, u8>, on_chunk: OnChunk<'_>) -> Statistics {
+    let of_block = |block: &[u8]| block.iter().filter(|&&value| value == 0).count() as u64;
+    let zeros = reduce_blocks(numel, values, on_chunk, of_block, |a, b| a + b).unwrap_or(0);
     Statistics {
         max: Some(Number::Bool(zeros < numel as u64)),
         min: Some(Number::Bool(zeros == 0)),

@@ -98,7 +98,12 @@ fn statistics_at(level: Level, view: &TensorView<'_>, on_chunk: OnChunk<'_>) -> 
     // The result does not depend on the order of elements, memory prefers its own.
     let flat = view.in_memory_order();
     let mut stats = match view.dtype() {
-        DType::Bool => return integer::of_bool(&flat, on_chunk),
+        DType::Bool => {
+            return match as_integer::<u8>(&flat) {
+                Some(values) => integer::of_bool(flat.numel(), &values, on_chunk),
+                None => Statistics::default(),
+            };
+        }
         DType::U8 => of_integer::<u8>(level, &flat, on_chunk),
         DType::U16 => of_integer::<u16>(level, &flat, on_chunk),
         DType::U32 => of_integer::<u32>(level, &flat, on_chunk),

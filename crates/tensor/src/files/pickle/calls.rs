@@ -2,9 +2,9 @@
 //! arguments.
 
 use super::globals::{Global, GlobalId};
-use super::machine::{Machine, describe, malformed};
+use super::machine::{Machine, describe};
 use super::value::{Node, NodeId};
-use crate::files::FormatError;
+use crate::files::{FormatError, malformed};
 
 impl Machine<'_> {
     /// The value that `callee(*args)` stands for.

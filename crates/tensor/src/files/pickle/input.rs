@@ -1,8 +1,8 @@
 //! Reading the operands of instructions: every length is held against what is left before it is used.
 
-use super::machine::{Machine, malformed};
+use super::machine::Machine;
 use super::opcodes::Op;
-use crate::files::FormatError;
+use crate::files::{FormatError, malformed};
 
 impl<'a> Machine<'a> {
     pub(super) fn check_remaining(&self, what: &'static str, needed: u64) -> Result<usize, FormatError> {

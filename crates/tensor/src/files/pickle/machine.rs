@@ -10,7 +10,7 @@ use super::memo::{Memo, NO_NODE};
 use super::opcodes::Op;
 use super::text::{unescape_literal, unescape_unicode};
 use super::value::{Arena, DictNode, Node, NodeId, ObjectNode};
-use crate::files::FormatError;
+use crate::files::{FormatError, malformed};
 
 /// One pickle, decoded.
 #[derive(Debug)]
@@ -38,10 +38,6 @@ pub(crate) fn decode(input: &[u8], range: Range<usize>, budget_bytes: usize) -> 
     };
     let root = machine.run()?;
     Ok(Decoded { arena: machine.arena, root, end: machine.at })
-}
-
-pub(super) fn malformed(text: impl Into<String>) -> FormatError {
-    FormatError::Malformed(text.into())
 }
 
 pub(super) struct Machine<'a> {

@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 
 use crate::DType;
+use crate::files::numpy::{array_strides, dtype_from_code};
 use crate::files::pickle::{Arena, Global, GlobalId, Node, NodeId};
-use crate::files::{FormatError, TensorLayout};
+use crate::files::{FormatError, TensorLayout, malformed};
 use crate::view::{Endian, ViewError, contiguous_strides};
 
 use super::{PtDocument, Storages};
@@ -13,10 +14,6 @@ use super::{PtDocument, Storages};
 const MAX_DIMENSIONS: usize = 64;
 /// Storage keys are small numbers; hashing a long one over and over is a way to keep a reader busy.
 const MAX_KEY_BYTES: usize = 256;
-
-fn malformed(text: impl Into<String>) -> FormatError {
-    FormatError::Malformed(text.into())
-}
 
 fn unsupported(text: impl Into<String>) -> FormatError {
     FormatError::Unsupported(text.into())
@@ -282,26 +279,12 @@ impl PtDocument<'_> {
         if let Some(Global::DType(Some(dtype))) = arena.global(name).map(GlobalId::meaning) {
             return Ok((dtype, endian));
         }
-        let dtype = match arena.raw(self.file, name).unwrap_or_default() {
-            b"b1" | b"?" => DType::Bool,
-            b"u1" => DType::U8,
-            b"u2" => DType::U16,
-            b"u4" => DType::U32,
-            b"u8" => DType::U64,
-            b"i1" => DType::I8,
-            b"i2" => DType::I16,
-            b"i4" => DType::I32,
-            b"i8" => DType::I64,
-            b"f2" => DType::F16,
-            b"f4" => DType::F32,
-            b"f8" => DType::F64,
-            b"c8" => DType::C64,
-            b"c16" => DType::C128,
-            other => {
-                let name = other.get(..20).unwrap_or(other).escape_ascii();
-                return Err(unsupported(format!("numpy dtype `{name}`")));
-            }
-        };
+        let raw = arena.raw(self.file, name).unwrap_or_default();
+        let code = std::str::from_utf8(raw).ok().and_then(dtype_from_code);
+        let dtype = code.ok_or_else(|| {
+            let name = raw.get(..20).unwrap_or(raw).escape_ascii();
+            unsupported(format!("numpy dtype `{name}`"))
+        })?;
         Ok((dtype, endian))
     }
 
@@ -332,17 +315,6 @@ struct NumpyArray {
     shape: NodeId,
     fortran: bool,
     data: NodeId,
-}
-
-fn array_strides(shape: &[usize], fortran: bool) -> Result<Vec<isize>, FormatError> {
-    let too_large = || ViewError::TooLarge { shape: shape.to_vec() };
-    if !fortran {
-        return Ok(contiguous_strides(shape).ok_or_else(too_large)?);
-    }
-    let reversed: Vec<usize> = shape.iter().rev().copied().collect();
-    let mut strides = contiguous_strides(&reversed).ok_or_else(too_large)?;
-    strides.reverse();
-    Ok(strides)
 }
 
 fn opaque(function: &str) -> FormatError {
