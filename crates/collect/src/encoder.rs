@@ -1,0 +1,329 @@
+//! Values of a call as they are written: the caller walks its objects and tells each one to an [`Encoder`].
+
+use msprobe_dump::names::Category;
+use msprobe_dump::write::JsonText;
+
+use crate::fragment::{Fragment, MEMBER_DEPTH, RECORD_DEPTH};
+use crate::measure::{Measured, NumberStyle, write_statistics};
+
+/// Containers may be nested this deep; beyond it the value is refused.
+pub const MAX_DEPTH: usize = 50;
+
+/// A value nested deeper than [`MAX_DEPTH`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("containers nested more than {MAX_DEPTH} levels deep")]
+pub struct TooDeep;
+
+/// Whether the tensors of a record are written to files of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Saving {
+    /// No.
+    Never,
+    /// Yes, at once.
+    Now,
+    /// Only if the record turns out to overflow.
+    IfOverflow,
+}
+
+/// What is known of a tensor's elements.
+#[derive(Debug, Clone, Copy)]
+pub enum Figures<'a> {
+    /// Everything that is asked for.
+    Known(&'a Measured),
+    /// An accelerator is still computing; the ticket is the caller's.
+    Deferred(usize),
+}
+
+/// A tensor as it is described in a record.
+#[derive(Debug)]
+pub struct TensorValue<'a> {
+    /// `torch.Tensor`, `numpy.ndarray`, …
+    pub kind: &'a str,
+    /// The name of its dtype, as its framework writes it.
+    pub dtype: &'a str,
+    /// Its sizes.
+    pub shape: &'a [usize],
+    /// Whether it requires a gradient; arrays have no such thing.
+    pub requires_grad: Option<bool>,
+    /// How numbers are written.
+    pub style: NumberStyle,
+    /// Statistics and checksum.
+    pub figures: Figures<'a>,
+    /// Where the elements of a distributed tensor lie: its mesh and placements, encoded by
+    /// [`Encoder::placement`].
+    pub placement: Option<&'a Placement>,
+    /// Whether the elements can be written to a file.
+    pub is_saveable: bool,
+}
+
+/// How a distributed tensor is spread over its devices.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placement {
+    /// Ranks of the device mesh.
+    pub device_mesh: Vec<usize>,
+    /// One entry per mesh dimension.
+    pub placements: Vec<PlacementKind>,
+}
+
+/// One dimension of a placement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PlacementKind {
+    /// Split along a dimension of the tensor.
+    Shard(i64),
+    /// The same everywhere.
+    Replicate,
+    /// To be reduced.
+    Partial(String),
+}
+
+/// Encodes one value (of a call: all positional arguments, say) and finds names for its tensors.
+#[derive(Debug)]
+pub struct Encoder {
+    json: JsonText,
+    fragment: Fragment,
+    depth: usize,
+    levels: usize,
+    /// The part of tensor names before the path.
+    stem: String,
+    /// Dotted path of the place now.
+    path: String,
+    path_ends: Vec<usize>,
+    saving: Saving,
+    overflows: bool,
+    leaves: usize,
+}
+
+impl Encoder {
+    /// For a member of a record: `name` is the record's. Names of tensors start with it and the category.
+    pub fn for_member(name: &str, category: Category, saving: Saving) -> Encoder {
+        Encoder::new(MEMBER_DEPTH, format!("{name}.{}", category.as_str()), saving)
+    }
+
+    /// For the gradient of a parameter, which lies in a list: `name` is that of the record.
+    pub fn for_gradient(name: &str, saving: Saving) -> Encoder {
+        Encoder::new(MEMBER_DEPTH + 1, name.to_owned(), saving)
+    }
+
+    /// For a saved variable.
+    pub fn for_variable(name: &str, saving: Saving) -> Encoder {
+        Encoder::new(RECORD_DEPTH, name.to_owned(), saving)
+    }
+
+    fn new(depth: usize, stem: String, saving: Saving) -> Encoder {
+        Encoder {
+            json: JsonText::new(depth),
+            fragment: Fragment::default(),
+            depth,
+            levels: 0,
+            stem,
+            path: String::new(),
+            path_ends: Vec::new(),
+            saving,
+            overflows: false,
+            leaves: 0,
+        }
+    }
+
+    /// At the leaf of another value: continues its path, at its depth.
+    pub fn at_leaf(name: &str, place: &LeafPlace, saving: Saving) -> Encoder {
+        let mut encoder = Encoder::new(place.depth, name.to_owned(), saving);
+        encoder.path.push_str(&place.path);
+        encoder
+    }
+
+    /// Whether tensors are to be saved now.
+    pub fn saves_now(&self) -> bool {
+        self.saving == Saving::Now
+    }
+
+    /// The file name of a tensor at the place now.
+    pub fn tensor_file(&self) -> String {
+        format!("{}{}.pt", self.stem, self.path)
+    }
+
+    /// A list begins. Each element is announced by [`Encoder::element`].
+    pub fn begin_list(&mut self) -> Result<(), TooDeep> {
+        self.enter()?;
+        self.json.begin_array();
+        Ok(())
+    }
+
+    /// The list ends.
+    pub fn end_list(&mut self) {
+        self.json.end_array();
+        self.levels -= 1;
+    }
+
+    /// A map begins. Each member is announced by [`Encoder::member`].
+    pub fn begin_map(&mut self) -> Result<(), TooDeep> {
+        self.enter()?;
+        self.json.begin_object();
+        Ok(())
+    }
+
+    /// The map ends.
+    pub fn end_map(&mut self) {
+        self.json.end_object();
+        self.levels -= 1;
+    }
+
+    fn enter(&mut self) -> Result<(), TooDeep> {
+        if self.levels >= MAX_DEPTH {
+            return Err(TooDeep);
+        }
+        self.levels += 1;
+        Ok(())
+    }
+
+    /// An element of a list follows; [`Encoder::leave`] comes after its value.
+    pub fn element(&mut self, index: usize) {
+        use std::fmt::Write as _;
+        self.path_ends.push(self.path.len());
+        let _ = write!(self.path, ".{index}");
+    }
+
+    /// A member of a map follows; [`Encoder::leave`] comes after its value.
+    pub fn member(&mut self, key: &str) {
+        self.json.key(key);
+        self.path_ends.push(self.path.len());
+        self.path.push('.');
+        self.path.push_str(key);
+    }
+
+    /// The element or member is told.
+    pub fn leave(&mut self) {
+        if let Some(end) = self.path_ends.pop() {
+            self.path.truncate(end);
+        }
+    }
+
+    /// A value that is written as it is.
+    pub fn json(&mut self) -> &mut JsonText {
+        &mut self.json
+    }
+
+    /// A place whose value comes later, `null` until then. Returns what is needed to fill it.
+    pub fn leaf(&mut self) -> LeafPlace {
+        let index = self.leaves;
+        self.leaves += 1;
+        // An empty raw value keeps the separators right; the hole sits where it is.
+        self.json.raw("");
+        self.fragment.push_leaf_hole(self.json.len(), index);
+        LeafPlace { index, path: self.path.clone(), depth: self.depth + self.levels }
+    }
+
+    /// A tensor.
+    pub fn tensor(&mut self, tensor: &TensorValue<'_>) {
+        let depth = self.depth + self.levels;
+        let json = &mut self.json;
+        json.begin_object();
+        json.key("type");
+        json.string(tensor.kind);
+        json.key("dtype");
+        json.string(tensor.dtype);
+        json.key("shape");
+        json.begin_array();
+        for &size in tensor.shape {
+            json.int(size as i128);
+        }
+        json.end_array();
+        let crc32 = match tensor.figures {
+            Figures::Known(measured) => {
+                self.overflows |= measured.overflows();
+                write_statistics(json, &measured.stats, tensor.style, tensor.shape.is_empty());
+                measured.crc32
+            }
+            Figures::Deferred(ticket) => {
+                self.fragment.push_statistics_hole(json.len(), ticket, depth);
+                None
+            }
+        };
+        if let Some(requires_grad) = tensor.requires_grad {
+            json.key("requires_grad");
+            json.bool(requires_grad);
+        }
+        if let Some(placement) = tensor.placement {
+            write_placement(json, placement);
+        }
+        if let Some(crc32) = crc32 {
+            json.key("md5");
+            json.string(&format!("{crc32:08x}"));
+        }
+        if tensor.is_saveable {
+            match self.saving {
+                Saving::Never => {}
+                Saving::Now => {
+                    let name = format!("{}{}.pt", self.stem, self.path);
+                    self.json.key("data_name");
+                    self.json.string(&name);
+                }
+                Saving::IfOverflow => {
+                    let name = format!("{}{}.pt", self.stem, self.path);
+                    self.fragment.push_name_hole(self.json.len(), name, depth);
+                }
+            }
+        }
+        self.json.end_object();
+    }
+
+    /// The value, and whether any tensor in it was found to overflow.
+    pub fn finish(self) -> Encoded {
+        let text = self.json.finish();
+        Encoded { fragment: self.fragment.with_text(text), overflows: self.overflows, leaves: self.leaves }
+    }
+}
+
+/// A place in a value that is filled later.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeafPlace {
+    /// Its number in the value, from 0.
+    pub index: usize,
+    path: String,
+    depth: usize,
+}
+
+/// A finished value.
+#[derive(Debug, Clone)]
+pub struct Encoded {
+    pub(crate) fragment: Fragment,
+    /// Whether a tensor in it is NaN or infinite somewhere.
+    pub overflows: bool,
+    pub(crate) leaves: usize,
+}
+
+fn write_placement(json: &mut JsonText, placement: &Placement) {
+    json.key("device_mesh");
+    json.begin_array();
+    for &rank in &placement.device_mesh {
+        json.int(rank as i128);
+    }
+    json.end_array();
+    json.key("placements");
+    json.begin_array();
+    for kind in &placement.placements {
+        json.begin_object();
+        match kind {
+            PlacementKind::Shard(dim) => {
+                json.key("Shard");
+                json.begin_object();
+                json.key("dim");
+                json.int(i128::from(*dim));
+                json.end_object();
+            }
+            PlacementKind::Replicate => {
+                json.key("Replicate");
+                json.begin_object();
+                json.end_object();
+            }
+            PlacementKind::Partial(reduce_op) => {
+                json.key("Partial");
+                json.begin_object();
+                json.key("reduce_op");
+                json.string(reduce_op);
+                json.end_object();
+            }
+        }
+        json.end_object();
+    }
+    json.end_array();
+}

@@ -1,0 +1,222 @@
+//! Pieces of a record while they are put together: encoded values with holes for what is not known yet.
+
+use msprobe_dump::write::JsonText;
+use msprobe_tensor::Statistics;
+
+use crate::measure::{NumberStyle, write_statistics};
+
+/// An encoded value. Holes are places where text goes that is known later, or only if it is needed.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Fragment {
+    text: String,
+    holes: Vec<Hole>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Hole {
+    /// Byte position in the text.
+    at: usize,
+    kind: HoleKind,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum HoleKind {
+    /// Statistics that an accelerator is still computing, as members of an object `depth` levels deep.
+    Statistics { ticket: usize, depth: usize },
+    /// The member `data_name`, if the tensors of the record are saved after all.
+    DataName { name: String, depth: usize },
+    /// A whole value; `null` until it is filled.
+    Leaf { index: usize },
+}
+
+/// What goes into the holes.
+pub(crate) trait Fill {
+    /// The statistics behind a ticket.
+    fn statistics(&self, ticket: usize) -> Statistics {
+        let _ = ticket;
+        Statistics::default()
+    }
+    /// Whether tensors are saved, so that their names belong into the record.
+    fn saves(&self) -> bool {
+        false
+    }
+    /// The value of a leaf.
+    fn leaf(&self, index: usize) -> Option<&str> {
+        let _ = index;
+        None
+    }
+}
+
+/// Leaves everything open at its default.
+pub(crate) struct Nothing;
+
+impl Fill for Nothing {}
+
+/// Fills in the names of saved tensors.
+pub(crate) struct Saved;
+
+impl Fill for Saved {
+    fn saves(&self) -> bool {
+        true
+    }
+}
+
+impl Fragment {
+    pub(crate) fn plain(text: String) -> Fragment {
+        Fragment { text, holes: Vec::new() }
+    }
+
+    pub(crate) fn push_statistics_hole(&mut self, at: usize, ticket: usize, depth: usize) {
+        self.holes.push(Hole { at, kind: HoleKind::Statistics { ticket, depth } });
+    }
+
+    pub(crate) fn push_name_hole(&mut self, at: usize, name: String, depth: usize) {
+        self.holes.push(Hole { at, kind: HoleKind::DataName { name, depth } });
+    }
+
+    pub(crate) fn push_leaf_hole(&mut self, at: usize, index: usize) {
+        self.holes.push(Hole { at, kind: HoleKind::Leaf { index } });
+    }
+
+    pub(crate) fn with_text(mut self, text: String) -> Fragment {
+        self.text = text;
+        self
+    }
+
+    /// Whether an accelerator still has to answer.
+    pub(crate) fn is_deferred(&self) -> bool {
+        self.holes.iter().any(|hole| matches!(hole.kind, HoleKind::Statistics { .. }))
+    }
+
+    /// The text with every hole filled.
+    pub(crate) fn render(&self, fill: &impl Fill) -> String {
+        if self.holes.is_empty() {
+            return self.text.clone();
+        }
+        let mut out = String::with_capacity(self.text.len() + self.holes.len() * 64);
+        let mut from = 0;
+        for hole in &self.holes {
+            out.push_str(&self.text[from..hole.at]);
+            from = hole.at;
+            match &hole.kind {
+                HoleKind::Statistics { ticket, depth } => {
+                    out.push_str(&members(*depth, |json| {
+                        write_statistics(json, &fill.statistics(*ticket), NumberStyle::Torch, false);
+                    }));
+                }
+                HoleKind::DataName { name, depth } if fill.saves() => {
+                    out.push_str(&members(*depth, |json| {
+                        json.key("data_name");
+                        json.string(name);
+                    }));
+                }
+                HoleKind::DataName { .. } => {}
+                HoleKind::Leaf { index } => out.push_str(fill.leaf(*index).unwrap_or("null")),
+            }
+        }
+        out.push_str(&self.text[from..]);
+        out
+    }
+}
+
+/// Members of an object that has others before them: `,` and a new line, then `"key": value`, as often as needed.
+fn members(depth: usize, write: impl FnOnce(&mut JsonText)) -> String {
+    let mut json = JsonText::new(depth);
+    json.begin_object();
+    write(&mut json);
+    json.end_object();
+    let text = json.finish();
+    let inner = text.strip_prefix('{').unwrap_or(&text);
+    let end = inner.rfind('\n').unwrap_or(0);
+    format!(",{}", &inner[..end])
+}
+
+/// A record's members in order, of which some may have holes.
+#[derive(Debug, Default)]
+pub(crate) struct Body {
+    members: Vec<(&'static str, Fragment)>,
+}
+
+impl Body {
+    pub(crate) fn with(mut self, key: &'static str, value: Fragment) -> Body {
+        self.members.push((key, value));
+        self
+    }
+
+    pub(crate) fn with_bool(self, key: &'static str, value: bool) -> Body {
+        self.with(key, Fragment::plain(value.to_string()))
+    }
+
+    pub(crate) fn is_deferred(&self) -> bool {
+        self.members.iter().any(|(_, value)| value.is_deferred())
+    }
+
+    /// The record's value, encoded for its place in the file.
+    pub(crate) fn render(&self, fill: &impl Fill) -> String {
+        let mut json = JsonText::new(RECORD_DEPTH);
+        json.begin_object();
+        for (key, value) in &self.members {
+            json.key(key);
+            if value.holes.is_empty() {
+                json.raw(&value.text);
+            } else {
+                json.raw(&value.render(fill));
+            }
+        }
+        json.end_object();
+        json.finish()
+    }
+}
+
+/// How deep a record lies in the file, and its members in it.
+pub(crate) const RECORD_DEPTH: usize = 2;
+/// See [`RECORD_DEPTH`].
+pub(crate) const MEMBER_DEPTH: usize = RECORD_DEPTH + 1;
+
+/// A list of values, with `null` for those that are missing. As a member of a record.
+pub(crate) fn list(values: impl Iterator<Item = Option<Fragment>>) -> Fragment {
+    let mut joined = Joined::new(MEMBER_DEPTH);
+    joined.json.begin_array();
+    for value in values {
+        joined.push(value.as_ref());
+    }
+    joined.json.end_array();
+    joined.finish()
+}
+
+/// The value of a `parameters_grad` record: a list of one gradient, or of `null`, for each parameter.
+pub(crate) fn gradients<'a>(members: impl Iterator<Item = (&'a str, Option<&'a Fragment>)>) -> Fragment {
+    let mut joined = Joined::new(RECORD_DEPTH);
+    joined.json.begin_object();
+    for (name, gradient) in members {
+        joined.json.key(name);
+        joined.json.begin_array();
+        joined.push(gradient);
+        joined.json.end_array();
+    }
+    joined.json.end_object();
+    joined.finish()
+}
+
+/// A value put together from others, whose holes it inherits.
+struct Joined {
+    json: JsonText,
+    holes: Vec<Hole>,
+}
+
+impl Joined {
+    fn new(depth: usize) -> Joined {
+        Joined { json: JsonText::new(depth), holes: Vec::new() }
+    }
+
+    fn push(&mut self, value: Option<&Fragment>) {
+        let Some(value) = value else { return self.json.null() };
+        self.json.raw(&value.text);
+        let start = self.json.len() - value.text.len();
+        self.holes.extend(value.holes.iter().map(|hole| Hole { at: start + hole.at, kind: hole.kind.clone() }));
+    }
+
+    fn finish(self) -> Fragment {
+        Fragment { text: self.json.finish(), holes: self.holes }
+    }
+}

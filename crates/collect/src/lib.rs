@@ -1,0 +1,28 @@
+//! A collection in progress: what of a run is recorded, how calls are counted and named, and how records get to
+//! disk. Knows nothing of Python: it is given values, not objects.
+//!
+//! ```text
+//! caller's objects --Encoder--> Encoded --Collector--> records in order --StepWriter--> dump.json, …
+//!                  \--TensorView----------------------------------------TensorPool--> *.pt
+//! ```
+
+mod backward;
+mod collector;
+mod encoder;
+mod fragment;
+mod measure;
+mod modules;
+mod notices;
+mod overflow;
+mod stacks;
+mod variables;
+
+pub use collector::{ApiCall, ApiId, Collector, Finished, ModuleCall, StepPlace};
+pub use encoder::{
+    Encoded, Encoder, Figures, LeafPlace, MAX_DEPTH, Placement, PlacementKind, Saving, TensorValue, TooDeep,
+};
+pub use measure::{Measured, NumberStyle, measure};
+pub use modules::{ModuleId, Pass};
+pub use notices::Notice;
+pub use stacks::{FrameKey, StackId, StackRef, Stacks};
+pub use variables::Variable;

@@ -1,0 +1,183 @@
+//! What the framework's Python adapter knows and Rust asks for: kinds of values, and everything that is too rare
+//! to be worth knowing here. See `msprobe.pytorch.hooks.adapter`.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use msprobe_tensor::DType;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+
+/// How a value is encoded. The numbers are shared with the adapter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// `null`: nothing is known about it, or nothing is worth telling.
+    Null,
+    Bool,
+    Int,
+    Float,
+    Str,
+    /// list, tuple
+    Sequence,
+    /// namedtuple: an object with its fields
+    NamedTuple,
+    Mapping,
+    /// an object with its fields
+    Dataclass,
+    /// exactly a tensor or a parameter
+    Tensor,
+    /// any subclass of a tensor
+    SpecialTensor,
+    Array,
+    Size,
+    DType,
+    Slice,
+    Ellipsis,
+    /// the adapter encodes it
+    Rare,
+}
+
+impl Kind {
+    fn from_number(number: u8) -> Kind {
+        const KINDS: [Kind; 17] = [
+            Kind::Null,
+            Kind::Bool,
+            Kind::Int,
+            Kind::Float,
+            Kind::Str,
+            Kind::Sequence,
+            Kind::NamedTuple,
+            Kind::Mapping,
+            Kind::Dataclass,
+            Kind::Tensor,
+            Kind::SpecialTensor,
+            Kind::Array,
+            Kind::Size,
+            Kind::DType,
+            Kind::Slice,
+            Kind::Ellipsis,
+            Kind::Rare,
+        ];
+        KINDS.get(number as usize).copied().unwrap_or(Kind::Null)
+    }
+}
+
+/// A dtype object and what it means here.
+#[derive(Debug, Clone)]
+pub(crate) struct KnownDType {
+    pub(crate) name: Arc<str>,
+    pub(crate) dtype: Option<DType>,
+}
+
+/// The adapter, with what it said remembered.
+pub(crate) struct Adapter {
+    object: Py<PyAny>,
+    pub(crate) data_ptr: Py<PyAny>,
+    pub(crate) stride: Py<PyAny>,
+    pub(crate) is_neg: Py<PyAny>,
+    pub(crate) is_conj: Py<PyAny>,
+    kinds: Mutex<HashMap<usize, (Kind, Py<PyType>)>>,
+    dtypes: Mutex<HashMap<usize, (KnownDType, Py<PyAny>)>>,
+}
+
+impl Adapter {
+    pub(crate) fn new(object: Bound<'_, PyAny>) -> PyResult<Adapter> {
+        let take = |name: &str| object.getattr(name).map(Bound::unbind);
+        Ok(Adapter {
+            data_ptr: take("data_ptr")?,
+            stride: take("stride")?,
+            is_neg: take("is_neg")?,
+            is_conj: take("is_conj")?,
+            kinds: Mutex::default(),
+            dtypes: Mutex::default(),
+            object: object.unbind(),
+        })
+    }
+
+    fn object<'py>(&self, py: Python<'py>) -> &Bound<'py, PyAny> {
+        self.object.bind(py)
+    }
+
+    pub(crate) fn kind(&self, value: &Bound<'_, PyAny>) -> PyResult<Kind> {
+        let class = value.get_type();
+        let key = class.as_ptr() as usize;
+        if let Some((kind, _)) = self.kinds.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return Ok(*kind);
+        }
+        let py = value.py();
+        let number: u8 = self.object(py).call_method1(intern!(py, "kind"), (&class,))?.extract()?;
+        let kind = Kind::from_number(number);
+        self.kinds.lock().unwrap_or_else(PoisonError::into_inner).insert(key, (kind, class.unbind()));
+        Ok(kind)
+    }
+
+    pub(crate) fn dtype(&self, object: &Bound<'_, PyAny>) -> PyResult<KnownDType> {
+        let key = object.as_ptr() as usize;
+        if let Some((known, _)) = self.dtypes.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return Ok(known.clone());
+        }
+        let name = object.str()?.to_string();
+        let known = KnownDType { dtype: DType::parse(&name), name: Arc::from(name) };
+        let mut dtypes = self.dtypes.lock().unwrap_or_else(PoisonError::into_inner);
+        // Only objects that live as long as the framework may be remembered by address; these are few.
+        if dtypes.len() < 256 {
+            dtypes.insert(key, (known.clone(), object.clone().unbind()));
+        }
+        Ok(known)
+    }
+
+    /// A value the adapter turns into plain dicts, lists and scalars, written as they are.
+    pub(crate) fn rare<'py>(&self, value: &Bound<'py, PyAny>, key: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
+        let py = value.py();
+        self.object(py).call_method1(intern!(py, "rare"), (value, key))
+    }
+
+    /// A subclass of a tensor: its elements as a plain tensor (or `None`), the name of its type, and the placement
+    /// of a distributed one.
+    pub(crate) fn special<'py>(&self, tensor: &Bound<'py, PyAny>) -> PyResult<SpecialTensor<'py>> {
+        let py = tensor.py();
+        self.object(py).call_method1(intern!(py, "special"), (tensor,))?.extract()
+    }
+
+    /// The elements of a tensor that is not in host memory, or that is stored lazily, in host memory; `None` if it
+    /// has none.
+    pub(crate) fn on_host<'py>(&self, tensor: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let py = tensor.py();
+        self.object(py).call_method1(intern!(py, "on_host"), (tensor,))?.extract()
+    }
+
+    /// Starts computing the statistics of a tensor on its accelerator. `None` if they cannot be computed there.
+    pub(crate) fn measure_on_device(&self, tensor: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
+        let py = tensor.py();
+        self.object(py).call_method1(intern!(py, "measure_on_device"), (tensor,))?.extract()
+    }
+
+    /// All statistics computed on accelerators since the last time, by ticket.
+    pub(crate) fn fetch(&self, py: Python<'_>) -> PyResult<Vec<[f64; 4]>> {
+        self.object(py).call_method0(intern!(py, "fetch"))?.extract()
+    }
+
+    /// The frames of a stack as they are written, and whether it recomputes activations.
+    pub(crate) fn describe_stack(&self, frame: &Bound<'_, PyAny>) -> PyResult<(Vec<String>, bool)> {
+        let py = frame.py();
+        self.object(py).call_method1(intern!(py, "describe_stack"), (frame,))?.extract()
+    }
+
+    /// Something could not be recorded.
+    pub(crate) fn failed(&self, py: Python<'_>, phase: &str, name: &str, error: &PyErr) {
+        let value = error.value(py);
+        if let Err(error) = self.object(py).call_method1(intern!(py, "failed"), (phase, name, value)) {
+            error.write_unraisable(py, None);
+        }
+    }
+}
+
+/// See [`Adapter::special`].
+#[derive(FromPyObject)]
+pub(crate) struct SpecialTensor<'py> {
+    pub(crate) plain: Option<Bound<'py, PyAny>>,
+    pub(crate) kind: String,
+    pub(crate) mesh: Option<Vec<usize>>,
+    pub(crate) placements: Vec<(String, Option<i64>, Option<String>)>,
+}

@@ -1,0 +1,228 @@
+//! Events of wrapped functions.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use msprobe_collect::{ApiId, Encoder, Finished, Saving};
+use msprobe_dump::names::Category;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use super::Collector;
+use super::adapter::Kind;
+use super::session::Session;
+
+const INPUT: &str = "forward_input_data_collect";
+const OUTPUT: &str = "forward_output_data_collect";
+const BACKWARD: &str = "backward_data_collect";
+
+/// A call that has begun and whose output is still to come.
+#[pyclass(frozen, module = "msprobe._native")]
+pub(crate) struct ApiCall(Mutex<Option<msprobe_collect::ApiCall>>);
+
+impl ApiCall {
+    fn take(&self) -> Option<msprobe_collect::ApiCall> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+#[pymethods]
+impl Collector {
+    /// Makes a function known by its name, as `Torch.add`.
+    fn add_api(&self, stem: &str) -> usize {
+        self.session().collector.add_api(stem).0
+    }
+
+    /// A call begins, with its arguments as they are now. `None` if nothing is recorded.
+    fn api_begin(
+        &self,
+        api: usize,
+        args: &Bound<'_, PyTuple>,
+        kwargs: &Bound<'_, PyDict>,
+        frame: &Bound<'_, PyAny>,
+    ) -> Option<ApiCall> {
+        let session = self.session();
+        let py = args.py();
+        let collector = &session.collector;
+        let mut call = collector.api_begin(ApiId(api))?;
+        if call.selected {
+            match session.stack(frame) {
+                Ok(stack) => collector.api_stack(&mut call, stack),
+                Err(error) => session.adapter.failed(py, INPUT, &call.name, &error),
+            }
+        }
+        if call.wants_input {
+            let encoder = |category| Encoder::for_member(&call.name, category, call.saving);
+            let positional =
+                session.encode(py, INPUT, &call.name, encoder(Category::Input), |walk| walk.sequence(args));
+            let named =
+                session.encode(py, INPUT, &call.name, encoder(Category::Kwargs), |walk| walk.mapping(kwargs));
+            if let (Some(positional), Some(named)) = (positional, named) {
+                collector.api_input(&mut call, positional, named);
+            }
+        }
+        Some(ApiCall(Mutex::new(Some(call))))
+    }
+
+    /// The call has returned. Watches the gradient of the result if it has one.
+    fn api_end(
+        &self,
+        call: &ApiCall,
+        args: &Bound<'_, PyTuple>,
+        kwargs: &Bound<'_, PyDict>,
+        result: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let session = self.session();
+        if let Some((api, index)) = self.finish(call, args, kwargs, Output::Result(result)) {
+            watch_gradient(session, api, index, result)?;
+        }
+        Ok(())
+    }
+
+    /// A collective operation is complete: its output is what its arguments are now.
+    fn collective_end(&self, call: &ApiCall, args: &Bound<'_, PyTuple>, kwargs: &Bound<'_, PyDict>) {
+        self.finish(call, args, kwargs, Output::Arguments);
+    }
+
+    /// The call did not return a result: what is known of it is written.
+    fn api_fail(&self, call: &ApiCall) {
+        if let Some(call) = call.take() {
+            self.session().collector.api_finish(call, None);
+        }
+    }
+
+    /// A function returned its argument unchanged at the border of a module: its gradients are those of the border.
+    fn border_backward(&self, api: usize, index: u64, sequence: u64, gradients: &Bound<'_, PyTuple>) {
+        record_backward(self.session(), ApiId(api), index, sequence, gradients, gradients);
+    }
+}
+
+enum Output<'a, 'py> {
+    Result(&'a Bound<'py, PyAny>),
+    Arguments,
+}
+
+impl Collector {
+    fn finish(
+        &self,
+        call: &ApiCall,
+        args: &Bound<'_, PyTuple>,
+        kwargs: &Bound<'_, PyDict>,
+        output: Output<'_, '_>,
+    ) -> Option<(ApiId, u64)> {
+        let session = self.session();
+        let py = args.py();
+        let call = call.take()?;
+        let (api, index) = (call.api, call.index);
+        let (name, saving) = (call.name.clone(), call.saving);
+        let encode = |saving: Saving| {
+            let encoder = Encoder::for_member(&name, Category::Output, saving);
+            session.encode(py, OUTPUT, &name, encoder, |walk| match output {
+                Output::Result(result) => walk.output(result),
+                Output::Arguments => walk.values(args.iter().chain(kwargs.values())),
+            })
+        };
+        let encoded = if session.collector.api_end(&call) { encode(saving) } else { None };
+        if session.collector.api_finish(call, encoded) == Finished::SaveTensors {
+            // Encoding again with saving on is what writes the files; the text has been written before.
+            for (category, values) in [(Category::Input, Some(args)), (Category::Kwargs, None)] {
+                let encoder = Encoder::for_member(&name, category, Saving::Now);
+                session.encode(py, INPUT, &name, encoder, |walk| match values {
+                    Some(values) => walk.sequence(values),
+                    None => walk.mapping(kwargs),
+                });
+            }
+            encode(Saving::Now);
+        }
+        Some((api, index))
+    }
+}
+
+/// The first tensor of a result, as the one whose gradient is taken.
+fn first_tensor<'py>(session: &Session, value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let mut at = value.clone();
+    for _ in 0..msprobe_collect::MAX_DEPTH {
+        let next = match session.adapter.kind(&at)? {
+            Kind::Tensor | Kind::SpecialTensor => return Ok(Some(at)),
+            Kind::Sequence | Kind::NamedTuple => match at.try_iter()?.next() {
+                Some(first) => first?,
+                None => return Ok(None),
+            },
+            Kind::Mapping => {
+                let values = at.call_method0(intern!(at.py(), "values"))?;
+                for element in values.try_iter()? {
+                    let element = element?;
+                    if matches!(session.adapter.kind(&element)?, Kind::Tensor | Kind::SpecialTensor) {
+                        return Ok(Some(element));
+                    }
+                }
+                return Ok(None);
+            }
+            _ => return Ok(None),
+        };
+        at = next;
+    }
+    Ok(None)
+}
+
+/// Hooks the autograd node behind the result.
+fn watch_gradient(session: &Arc<Session>, api: ApiId, index: u64, result: &Bound<'_, PyAny>) -> PyResult<()> {
+    let py = result.py();
+    let Some(tensor) = first_tensor(session, result)? else { return Ok(()) };
+    if !tensor.getattr(intern!(py, "requires_grad"))?.extract::<bool>()? {
+        return Ok(());
+    }
+    let dtype = session.adapter.dtype(&tensor.getattr(intern!(py, "dtype"))?)?;
+    if dtype.dtype.is_some_and(msprobe_tensor::DType::is_float8) {
+        return Ok(());
+    }
+    session.adapter.watch(&tensor, api.0, index, |sequence| ApiBackward {
+        session: session.clone(),
+        api,
+        index,
+        sequence,
+    })
+}
+
+/// The hook of an autograd node: called with the gradients that leave it and those that came in.
+#[pyclass(frozen, module = "msprobe._native")]
+pub(crate) struct ApiBackward {
+    session: Arc<Session>,
+    api: ApiId,
+    index: u64,
+    sequence: u64,
+}
+
+#[pymethods]
+impl ApiBackward {
+    fn __call__(&self, grad_inputs: &Bound<'_, PyTuple>, grad_outputs: &Bound<'_, PyTuple>) {
+        record_backward(&self.session, self.api, self.index, self.sequence, grad_outputs, grad_inputs);
+    }
+}
+
+fn record_backward(
+    session: &Session,
+    api: ApiId,
+    index: u64,
+    sequence: u64,
+    input: &Bound<'_, PyTuple>,
+    output: &Bound<'_, PyTuple>,
+) {
+    let py = input.py();
+    let Some((name, decision, saving)) = session.collector.api_backward(api, index, sequence) else { return };
+    let encode = |wanted: bool, category, values: &Bound<'_, PyTuple>, saving| {
+        let encoder = Encoder::for_member(&name, category, saving);
+        wanted.then(|| session.encode(py, BACKWARD, &name, encoder, |walk| walk.sequence(values))).flatten()
+    };
+    let encode_both = |saving| {
+        (
+            encode(decision.input, Category::Input, input, saving),
+            encode(decision.output, Category::Output, output, saving),
+        )
+    };
+    let (encoded_input, encoded_output) = encode_both(saving);
+    let finished = session.collector.backward_record(&name, saving, encoded_input, encoded_output);
+    if finished == Finished::SaveTensors {
+        encode_both(Saving::Now);
+    }
+}

@@ -1,0 +1,63 @@
+//! `msprobe._native.Collector`: the hooks' way into Rust. Each method is one event of the run; none of them raises
+//! because of a value, since training must go on: what cannot be recorded is reported to the adapter.
+
+mod adapter;
+mod api;
+mod frames;
+mod module;
+mod session;
+mod shared;
+mod step;
+mod tensors;
+mod variable;
+mod walk;
+
+use std::sync::Arc;
+
+use msprobe_dump::write::TensorPool;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+
+pub(crate) use self::api::{ApiBackward, ApiCall};
+pub(crate) use self::module::{ModuleCall, ParameterHook};
+use self::session::Session;
+pub(crate) use self::variable::LeafHook;
+use crate::config::Config;
+
+/// Memory for tensors on their way to disk.
+const TENSOR_BUDGET_BYTES: usize = 512 << 20;
+/// Threads that write tensor files; more do not make a disk faster.
+const TENSOR_THREADS: usize = 4;
+/// Threads that measure; more than that is more than memory can feed.
+const MEASURING_THREADS: usize = 8;
+
+/// A run that is being collected.
+#[pyclass(frozen, module = "msprobe._native")]
+pub(crate) struct Collector {
+    session: Arc<Session>,
+}
+
+#[pymethods]
+impl Collector {
+    #[new]
+    fn new(config: &Bound<'_, Config>, adapter: Bound<'_, PyAny>) -> PyResult<Collector> {
+        let py = adapter.py();
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = rayon::ThreadPoolBuilder::new()
+            .num_threads(cores.min(MEASURING_THREADS))
+            .thread_name(|index| format!("msprobe-measure-{index}"))
+            .build()
+            .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+        let pool = TensorPool::new(cores.min(TENSOR_THREADS), TENSOR_BUDGET_BYTES);
+        let collector = msprobe_collect::Collector::new(config.get().inner().clone(), pool);
+        let describe = py.import("msprobe.core.tensor")?.getattr("describe")?.unbind();
+        let adapter = adapter::Adapter::new(adapter)?;
+        Ok(Collector { session: Arc::new(Session::new(collector, adapter, threads, describe)) })
+    }
+}
+
+impl Collector {
+    pub(crate) fn session(&self) -> &Arc<Session> {
+        &self.session
+    }
+}

@@ -1,0 +1,259 @@
+//! Events of modules: their calls, their backward passes, the gradients of their parameters.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use msprobe_collect::{Encoder, Finished, ModuleId, Pass, Saving};
+use msprobe_dump::names::{Category, Direction};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use super::Collector;
+use super::session::Session;
+
+const FORWARD: &str = "forward_data_collect";
+const BACKWARD: &str = "backward_data_collect";
+const PARAMETERS: &str = "params_data_collect";
+
+/// Room for the figures of one gradient in the file, besides names and sizes.
+const GRADIENT_BYTES: usize = 420;
+
+/// A module's call that has begun.
+#[pyclass(frozen, module = "msprobe._native")]
+pub(crate) struct ModuleCall {
+    /// The number the backward pass is told by.
+    #[pyo3(get)]
+    number: u64,
+    pass: Pass,
+    call: Mutex<Option<msprobe_collect::ModuleCall>>,
+}
+
+fn number_of(pass: Pass) -> u64 {
+    ((pass.module.0 as u64) << 40) | pass.index
+}
+
+fn pass_of(number: u64, direction: Direction) -> Pass {
+    Pass { module: ModuleId((number >> 40) as usize), index: number & ((1 << 40) - 1), direction }
+}
+
+#[pymethods]
+impl Collector {
+    /// Makes a module known by its name and class, as `Module.fc1.Linear`.
+    fn add_module(&self, stem: String) -> usize {
+        self.session().collector.add_module(stem).0
+    }
+
+    /// A call begins; `recording` says whether the window is open.
+    fn module_begin(
+        &self,
+        module: usize,
+        args: &Bound<'_, PyTuple>,
+        kwargs: &Bound<'_, PyDict>,
+        recording: bool,
+    ) -> ModuleCall {
+        let session = self.session();
+        let collector = &session.collector;
+        let mut call = collector.module_begin(ModuleId(module));
+        let pass = call.pass;
+        if recording && collector.wants_module_input() {
+            let (name, saving) = collector.module_saving(pass);
+            encode_inputs(session, &mut call, &name, saving, args, kwargs);
+        }
+        ModuleCall { number: number_of(pass), pass, call: Mutex::new(Some(call)) }
+    }
+
+    /// The call has returned. Whether its parameters' gradients are wanted.
+    fn module_end(
+        &self,
+        call: &ModuleCall,
+        args: &Bound<'_, PyTuple>,
+        kwargs: &Bound<'_, PyDict>,
+        output: &Bound<'_, PyAny>,
+        parameters: &Bound<'_, PyDict>,
+        frame: &Bound<'_, PyAny>,
+    ) -> PyResult<bool> {
+        let session = self.session();
+        let py = args.py();
+        let collector = &session.collector;
+        let taken = call.call.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(mut begun) = taken else { return Ok(false) };
+        let Some((name, decision, saving)) = collector.module_end(call.pass) else { return Ok(false) };
+        let stack = session.stack(frame)?;
+        if decision.input && !collector.has_module_input(&begun) && collector.wants_module_input() {
+            // The window was opened during the call.
+            encode_inputs(session, &mut begun, &name, saving, args, kwargs);
+        }
+        let forward = collector.config().data_mode.direction(Direction::Forward) && collector.wants_module_data();
+        let encode = |saving| {
+            let encoder = |category| Encoder::for_member(&name, category, saving);
+            let output = if decision.output && forward {
+                session.encode(py, FORWARD, &name, encoder(Category::Output), |walk| walk.output(output))
+            } else {
+                None
+            };
+            let parameters = if forward {
+                session
+                    .encode(py, FORWARD, &name, encoder(Category::Parameters), |walk| walk.mapping(parameters))
+            } else {
+                None
+            };
+            (output, parameters)
+        };
+        let (encoded_output, encoded_parameters) = encode(saving);
+        let finished =
+            collector.module_finish(&name, saving, begun, encoded_output, encoded_parameters, stack);
+        if finished == Finished::SaveTensors {
+            save_inputs(session, &name, args, kwargs);
+            encode(Saving::Now);
+        }
+        let members = gradient_members(&name, parameters)?;
+        let has_members = !members.is_empty();
+        collector.reserve_gradients(call.pass.module, members);
+        Ok(has_members && collector.config().data_mode.parameters_grad())
+    }
+
+    /// The call raised, or nothing is recorded: it only stops running.
+    fn module_leave(&self, call: &ModuleCall) {
+        let taken = call.call.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if taken.is_some() {
+            self.session().collector.module_leave(call.pass);
+        }
+    }
+
+    /// A hook for the gradient of a parameter.
+    fn parameter_hook(&self, module: usize, parameter: String, window: Py<PyAny>) -> ParameterHook {
+        ParameterHook { session: self.session().clone(), module: ModuleId(module), parameter, window }
+    }
+
+    fn module_backward_begin(&self, call: u64, sequence: u64, outputs: usize, inputs: usize) {
+        let pass = pass_of(call, Direction::Backward);
+        self.session().collector.module_backward_begin(pass, sequence, outputs, inputs);
+    }
+
+    fn module_output_grad(&self, call: u64, position: usize, grad: &Bound<'_, PyAny>) {
+        self.module_gradient(call, true, position, grad);
+    }
+
+    fn module_input_grad(&self, call: u64, position: usize, grad: &Bound<'_, PyAny>) {
+        self.module_gradient(call, false, position, grad);
+    }
+
+    fn module_backward_complete(&self, py: Python<'_>, call: u64, begin_sequence: u64, recording: bool) {
+        let session = self.session();
+        let pass = pass_of(call, Direction::Backward);
+        let finished = session.collector.module_backward_complete(pass, begin_sequence, recording);
+        let held = session.held.lock().unwrap_or_else(PoisonError::into_inner).remove(&pass);
+        if finished == Finished::SaveTensors {
+            let (name, _) = session.collector.module_saving(pass);
+            for (of_output, position, gradient) in held.unwrap_or_default() {
+                encode_gradient(session, &name, of_output, position, gradient.bind(py), Saving::Now);
+            }
+        }
+    }
+}
+
+/// Gradients of module passes, held while it is not known whether the record overflows.
+pub(crate) type Held = Mutex<HashMap<Pass, Vec<(bool, usize, Py<PyAny>)>>>;
+
+impl Collector {
+    fn module_gradient(&self, call: u64, of_output: bool, position: usize, grad: &Bound<'_, PyAny>) {
+        let session = self.session();
+        let pass = pass_of(call, Direction::Backward);
+        if grad.is_none() || !session.collector.wants_module_gradients() {
+            return;
+        }
+        let (name, saving) = session.collector.module_saving(pass);
+        if let Some(encoded) = encode_gradient(session, &name, of_output, position, grad, saving) {
+            session.collector.module_gradient(pass, of_output, position, encoded);
+        }
+        if saving == Saving::IfOverflow {
+            let mut held = session.held.lock().unwrap_or_else(PoisonError::into_inner);
+            held.entry(pass).or_default().push((of_output, position, grad.clone().unbind()));
+        }
+    }
+}
+
+fn encode_gradient(
+    session: &Session,
+    name: &str,
+    of_output: bool,
+    position: usize,
+    grad: &Bound<'_, PyAny>,
+    saving: Saving,
+) -> Option<msprobe_collect::Encoded> {
+    let category = if of_output { Category::Input } else { Category::Output };
+    let encoder = Encoder::for_element(name, category, position, saving);
+    session.encode(grad.py(), BACKWARD, name, encoder, |walk| walk.single(grad))
+}
+
+fn encode_inputs(
+    session: &Session,
+    call: &mut msprobe_collect::ModuleCall,
+    name: &str,
+    saving: Saving,
+    args: &Bound<'_, PyTuple>,
+    kwargs: &Bound<'_, PyDict>,
+) {
+    let py = args.py();
+    let encoder = |category| Encoder::for_member(name, category, saving);
+    let positional = session.encode(py, FORWARD, name, encoder(Category::Input), |walk| walk.sequence(args));
+    let named = session.encode(py, FORWARD, name, encoder(Category::Kwargs), |walk| walk.mapping(kwargs));
+    if let (Some(positional), Some(named)) = (positional, named) {
+        session.collector.module_input(call, positional, named);
+    }
+}
+
+fn save_inputs(session: &Session, name: &str, args: &Bound<'_, PyTuple>, kwargs: &Bound<'_, PyDict>) {
+    let py = args.py();
+    let encoder = |category| Encoder::for_member(name, category, Saving::Now);
+    session.encode(py, FORWARD, name, encoder(Category::Input), |walk| walk.sequence(args));
+    session.encode(py, FORWARD, name, encoder(Category::Kwargs), |walk| walk.mapping(kwargs));
+}
+
+/// Parameters that get a gradient, and the room each needs.
+fn gradient_members(name: &str, parameters: &Bound<'_, PyDict>) -> PyResult<Vec<(String, usize)>> {
+    let py = parameters.py();
+    let mut members = Vec::with_capacity(parameters.len());
+    for (key, parameter) in parameters.iter() {
+        if parameter.getattr(intern!(py, "requires_grad"))?.extract::<bool>()? {
+            let sizes = parameter.getattr(intern!(py, "ndim"))?.extract::<usize>()? * 24;
+            let key: String = key.extract()?;
+            let room = GRADIENT_BYTES + sizes + 2 * key.len() + name.len();
+            members.push((key, room));
+        }
+    }
+    Ok(members)
+}
+
+/// Called by autograd with the gradient of a parameter.
+#[pyclass(frozen, module = "msprobe._native")]
+pub(crate) struct ParameterHook {
+    session: Arc<Session>,
+    module: ModuleId,
+    parameter: String,
+    /// `open` says whether anything is recorded.
+    window: Py<PyAny>,
+}
+
+#[pymethods]
+impl ParameterHook {
+    fn __call__(&self, grad: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = grad.py();
+        if !self.window.bind(py).getattr(intern!(py, "open"))?.extract::<bool>()? {
+            return Ok(());
+        }
+        let session = &*self.session;
+        let Some((name, saving)) = session.collector.gradient_begin(self.module) else { return Ok(()) };
+        let encode = |saving| {
+            let encoder = Encoder::for_gradient(&name, &self.parameter, saving);
+            session.encode(py, PARAMETERS, &name, encoder, |walk| walk.single(grad))
+        };
+        if let Some(encoded) = encode(saving)
+            && session.collector.gradient(self.module, &name, &self.parameter, encoded) == Finished::SaveTensors
+        {
+            encode(Saving::Now);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,224 @@
+//! Tensors of the framework where they lie: a handful of attribute reads, no copy.
+
+use msprobe_collect::{Measured, measure};
+use msprobe_tensor::{DType, Endian, TensorView};
+use pyo3::exceptions::PyValueError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use super::adapter::KnownDType;
+use super::session::Session;
+use crate::tensor::Described;
+
+/// Below this many elements, letting other Python threads run costs more than measuring.
+const DETACH_ELEMENTS: usize = 16 << 10;
+/// From here on several threads measure.
+const PARALLEL_ELEMENTS: usize = 256 << 10;
+/// Below this many elements, looking up what was measured before costs more than measuring.
+const SHARE_ELEMENTS: usize = 4 << 10;
+
+/// What a tensor says about itself.
+pub(crate) struct HostTensor {
+    pub(crate) dtype: KnownDType,
+    pub(crate) shape: Vec<usize>,
+    strides: Vec<isize>,
+    address: usize,
+    /// Keeps the memory, where it is not the caller's own tensor.
+    _owner: Option<Py<PyAny>>,
+}
+
+/// How the elements of a tensor can be had.
+pub(crate) enum Reading {
+    /// They are in host memory.
+    Host(HostTensor),
+    /// An accelerator is computing their statistics.
+    Deferred {
+        /// Without an address.
+        tensor: HostTensor,
+        /// What to ask for later.
+        ticket: usize,
+    },
+    /// There are none.
+    Unreadable(HostTensor),
+}
+
+impl HostTensor {
+    pub(crate) fn numel(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Borrows the memory. The tensor is an argument of the running hook or owned by `self`, so it outlives this.
+    pub(crate) fn view(&self) -> PyResult<TensorView<'_>> {
+        let dtype = self.known_dtype()?;
+        // Strides of a framework are never negative here, so memory begins at the address.
+        let reach: usize =
+            self.shape.iter().zip(&self.strides).map(|(&size, &stride)| (size - 1) * stride.unsigned_abs()).sum();
+        let len_bytes = (reach + 1) * dtype.size_bytes();
+        let (shape, strides) = (self.shape.clone(), self.strides.clone());
+        let address = self.address as *const u8;
+        // SAFETY: the address is that of the first element and was read a moment ago from a tensor that is kept
+        // alive by the caller's arguments; sizes and strides are the tensor's own.
+        #[allow(unsafe_code, reason = "memory of another library")]
+        let view =
+            unsafe { TensorView::from_raw(dtype, shape, strides, address, len_bytes, 0, Endian::Little) };
+        view.map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+
+    fn known_dtype(&self) -> PyResult<DType> {
+        let name = &self.dtype.name;
+        self.dtype.dtype.ok_or_else(|| PyValueError::new_err(format!("the elements of {name} cannot be read")))
+    }
+}
+
+impl Session {
+    /// Reads where a tensor is. A tensor elsewhere is brought to the host if its elements are needed (`saves`, or
+    /// checksums, or a decision now); otherwise its accelerator is asked for the statistics.
+    pub(crate) fn read(&self, tensor: &Bound<'_, PyAny>, saves: bool) -> PyResult<Reading> {
+        let py = tensor.py();
+        let (dtype, shape) = self.dtype_and_shape(tensor)?;
+        let outline = |dtype, shape| HostTensor { dtype, shape, strides: Vec::new(), address: 0, _owner: None };
+        if shape.contains(&0) {
+            return Ok(self.empty(dtype, shape));
+        }
+        if !tensor.getattr(intern!(py, "is_cpu"))?.extract::<bool>()? {
+            if !saves
+                && !self.decides_at_once
+                && let Some(ticket) = self.adapter.measure_on_device(tensor)?
+            {
+                return Ok(Reading::Deferred { tensor: outline(dtype, shape), ticket });
+            }
+            return match self.adapter.on_host(tensor)? {
+                Some(copy) => self.read_host(&copy, dtype, shape, Some(copy.clone().unbind())),
+                None => Ok(Reading::Unreadable(outline(dtype, shape))),
+            };
+        }
+        let lazily = |name: &Py<PyAny>| name.bind(py).call1((tensor,))?.extract::<bool>();
+        let is_complex = matches!(dtype.dtype, Some(DType::C64 | DType::C128));
+        if lazily(&self.adapter.is_neg)? || (is_complex && lazily(&self.adapter.is_conj)?) {
+            return match self.adapter.on_host(tensor)? {
+                Some(copy) => self.read_host(&copy, dtype, shape, Some(copy.clone().unbind())),
+                None => Ok(Reading::Unreadable(outline(dtype, shape))),
+            };
+        }
+        self.read_host(tensor, dtype, shape, None)
+    }
+
+    fn read_host(
+        &self,
+        tensor: &Bound<'_, PyAny>,
+        dtype: KnownDType,
+        shape: Vec<usize>,
+        owner: Option<Py<PyAny>>,
+    ) -> PyResult<Reading> {
+        let py = tensor.py();
+        let mut read = HostTensor { dtype, shape, strides: Vec::new(), address: 0, _owner: owner };
+        if read.dtype.dtype.is_none() {
+            return Ok(Reading::Unreadable(read));
+        }
+        // Sparse and functional tensors have no memory of their own to point at, and say so by raising.
+        let address = self.adapter.data_ptr.bind(py).call1((tensor,)).and_then(|address| address.extract());
+        let strides = self.adapter.stride.bind(py).call1((tensor,)).and_then(|strides| int_tuple(&strides));
+        match (address, strides) {
+            (Ok(address), Ok(strides)) if address != 0 => {
+                read.address = address;
+                read.strides = strides;
+                Ok(Reading::Host(read))
+            }
+            _ => Ok(Reading::Unreadable(read)),
+        }
+    }
+
+    fn empty(&self, dtype: KnownDType, shape: Vec<usize>) -> Reading {
+        let strides = vec![0; shape.len()];
+        let address = std::ptr::NonNull::<u64>::dangling().as_ptr() as usize;
+        let tensor = HostTensor { dtype, shape, strides, address, _owner: None };
+        if tensor.dtype.dtype.is_some() { Reading::Host(tensor) } else { Reading::Unreadable(tensor) }
+    }
+
+    /// Dtype and shape of a tensor whose elements are out of reach.
+    pub(crate) fn describe_only(&self, tensor: &Bound<'_, PyAny>) -> PyResult<HostTensor> {
+        let (dtype, shape) = self.dtype_and_shape(tensor)?;
+        Ok(HostTensor { dtype, shape, strides: Vec::new(), address: 0, _owner: None })
+    }
+
+    fn dtype_and_shape(&self, tensor: &Bound<'_, PyAny>) -> PyResult<(KnownDType, Vec<usize>)> {
+        let py = tensor.py();
+        let dtype = self.adapter.dtype(&tensor.getattr(intern!(py, "dtype"))?)?;
+        let shape = int_tuple(&tensor.getattr(intern!(py, "shape"))?)?;
+        Ok((dtype, shape))
+    }
+
+    /// The figures of a tensor, from before if it has not changed since.
+    pub(crate) fn measure(&self, object: &Bound<'_, PyAny>, tensor: &HostTensor) -> PyResult<Measured> {
+        let numel = tensor.numel();
+        let view = if numel == 0 { empty_view(tensor.known_dtype()?)? } else { tensor.view()? };
+        let crc = self.collector.wants_crc32();
+        if numel < SHARE_ELEMENTS {
+            return Ok(measure(&view, crc));
+        }
+        let bytes = view.as_bytes();
+        if let Some(bytes) = bytes
+            && let Some(known) = self.shared.find(object, tensor.address, bytes)
+        {
+            return Ok(known);
+        }
+        let py = object.py();
+        let measured = if numel < DETACH_ELEMENTS {
+            measure(&view, crc)
+        } else if numel < PARALLEL_ELEMENTS {
+            py.detach(|| measure(&view, crc))
+        } else {
+            py.detach(|| self.threads.install(|| measure(&view, crc)))
+        };
+        if let Some(bytes) = bytes {
+            self.shared.keep(object, tensor.address, bytes, measured);
+        }
+        Ok(measured)
+    }
+
+    /// Hands a tensor to the writers of files, which copy it before this returns.
+    pub(crate) fn save(&self, py: Python<'_>, file: &str, tensor: &HostTensor) -> PyResult<()> {
+        let view = if tensor.numel() == 0 { None } else { Some(tensor.view()?) };
+        match view {
+            Some(view) => py.detach(|| self.collector.save_tensor(file, &view)),
+            None => {
+                let view = TensorView::contiguous(tensor.known_dtype()?, tensor.shape.clone(), &[])
+                    .map_err(|error| PyValueError::new_err(error.to_string()))?;
+                self.collector.save_tensor(file, &view);
+            }
+        }
+        Ok(())
+    }
+
+    /// A numpy array, if its elements can be read, and the name of its dtype.
+    pub(crate) fn read_array(&self, array: &Bound<'_, PyAny>) -> PyResult<(Option<Described>, String)> {
+        let py = array.py();
+        let name = array.getattr(intern!(py, "dtype"))?.str()?.to_string();
+        let described = self.describe.bind(py).call1((array,))?.extract::<Described>()?;
+        let readable = described.view().is_ok();
+        Ok((readable.then_some(described), name))
+    }
+
+    pub(crate) fn measure_array(&self, py: Python<'_>, array: &Described) -> PyResult<Measured> {
+        let view = array.view()?;
+        Ok(py.detach(|| measure(&view, false)))
+    }
+}
+
+fn empty_view(dtype: DType) -> PyResult<TensorView<'static>> {
+    TensorView::contiguous(dtype, vec![0], &[]).map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+/// A tuple of integers, which is what sizes and strides are.
+fn int_tuple<'py, T>(value: &Bound<'py, PyAny>) -> PyResult<Vec<T>>
+where
+    T: for<'a> FromPyObject<'a, 'py, Error = PyErr>,
+{
+    let tuple = value.cast::<PyTuple>()?;
+    let mut numbers = Vec::with_capacity(tuple.len());
+    for number in tuple.iter() {
+        numbers.push(number.extract()?);
+    }
+    Ok(numbers)
+}

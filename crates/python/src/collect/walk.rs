@@ -1,0 +1,449 @@
+//! Python values as they are written: walks arguments and results and tells an [`Encoder`] about them.
+
+use msprobe_collect::{
+    Encoded, Encoder, Figures, LeafPlace, Measured, NumberStyle, Placement, PlacementKind, TensorValue,
+};
+use pyo3::exceptions::{PyRecursionError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple};
+
+use super::adapter::Kind;
+use super::session::Session;
+use super::tensors::{HostTensor, Reading};
+
+/// Encodes values for one session.
+pub(crate) struct Walk<'a> {
+    pub(crate) session: &'a Session,
+    pub(crate) encoder: Encoder,
+}
+
+impl<'a> Walk<'a> {
+    pub(crate) fn new(session: &'a Session, encoder: Encoder) -> Walk<'a> {
+        Walk { session, encoder }
+    }
+
+    /// All elements of a tuple, as a list.
+    pub(crate) fn sequence(mut self, values: &Bound<'_, PyTuple>) -> PyResult<Encoded> {
+        self.elements(values.iter())?;
+        Ok(self.encoder.finish())
+    }
+
+    /// Values of any origin, as a list.
+    pub(crate) fn values<'py>(mut self, values: impl Iterator<Item = Bound<'py, PyAny>>) -> PyResult<Encoded> {
+        self.elements(values)?;
+        Ok(self.encoder.finish())
+    }
+
+    /// What a call returned: a tuple is spread, anything else is a list of one.
+    pub(crate) fn output(mut self, value: &Bound<'_, PyAny>) -> PyResult<Encoded> {
+        match value.cast::<PyTuple>() {
+            Ok(tuple) if self.session.adapter.kind(value)? == Kind::Sequence => self.elements(tuple.iter())?,
+            _ => self.elements(std::iter::once(value.clone()))?,
+        }
+        Ok(self.encoder.finish())
+    }
+
+    pub(crate) fn mapping(mut self, values: &Bound<'_, PyDict>) -> PyResult<Encoded> {
+        self.members(values)?;
+        Ok(self.encoder.finish())
+    }
+
+    pub(crate) fn single(mut self, value: &Bound<'_, PyAny>) -> PyResult<Encoded> {
+        self.value(value, None)?;
+        Ok(self.encoder.finish())
+    }
+
+    /// The structure of a value with a place for each tensor that requires a gradient, and `null` for all else.
+    pub(crate) fn structure<'py>(
+        mut self,
+        value: &Bound<'py, PyAny>,
+    ) -> PyResult<(Encoded, Vec<(LeafPlace, Bound<'py, PyAny>)>)> {
+        let mut leaves = Vec::new();
+        self.leaves(value, &mut leaves)?;
+        Ok((self.encoder.finish(), leaves))
+    }
+
+    fn elements<'py>(&mut self, values: impl Iterator<Item = Bound<'py, PyAny>>) -> PyResult<()> {
+        self.encoder.begin_list().map_err(too_deep)?;
+        for (index, value) in values.enumerate() {
+            self.encoder.element(index);
+            self.value(&value, None)?;
+            self.encoder.leave();
+        }
+        self.encoder.end_list();
+        Ok(())
+    }
+
+    fn members(&mut self, values: &Bound<'_, PyDict>) -> PyResult<()> {
+        self.encoder.begin_map().map_err(too_deep)?;
+        for (key, value) in values.iter() {
+            self.member(&key, &value)?;
+        }
+        self.encoder.end_map();
+        Ok(())
+    }
+
+    fn member(&mut self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let key = key_text(key)?;
+        self.encoder.member(&key);
+        self.value(value, Some(&key))?;
+        self.encoder.leave();
+        Ok(())
+    }
+
+    fn value(&mut self, value: &Bound<'_, PyAny>, key: Option<&str>) -> PyResult<()> {
+        let py = value.py();
+        let kind = self.session.adapter.kind(value)?;
+        // A value of these keys is told as what it means, not as what it is.
+        if matches!(key, Some("dtype" | "device"))
+            && matches!(kind, Kind::Bool | Kind::Int | Kind::Float | Kind::Str | Kind::DType | Kind::Rare)
+        {
+            let told = self.session.adapter.rare(value, key)?;
+            return self.plain(&told);
+        }
+        match kind {
+            Kind::Null => self.encoder.json().null(),
+            Kind::Bool | Kind::Int | Kind::Float | Kind::Str => self.scalar(value)?,
+            Kind::Sequence => {
+                self.encoder.begin_list().map_err(too_deep)?;
+                for (index, element) in value.try_iter()?.enumerate() {
+                    self.encoder.element(index);
+                    self.value(&element?, None)?;
+                    self.encoder.leave();
+                }
+                self.encoder.end_list();
+            }
+            Kind::NamedTuple => {
+                let fields = value.getattr(intern!(py, "_fields"))?;
+                self.encoder.begin_map().map_err(too_deep)?;
+                for (field, element) in fields.try_iter()?.zip(value.try_iter()?) {
+                    self.member(&field?, &element?)?;
+                }
+                self.encoder.end_map();
+            }
+            Kind::Mapping => match value.cast::<PyDict>() {
+                Ok(dict) if dict.is_exact_instance_of::<PyDict>() => self.members(dict)?,
+                _ => {
+                    self.encoder.begin_map().map_err(too_deep)?;
+                    for item in value.call_method0(intern!(py, "items"))?.try_iter()? {
+                        let (key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item?.extract()?;
+                        self.member(&key, &value)?;
+                    }
+                    self.encoder.end_map();
+                }
+            },
+            Kind::Dataclass => {
+                let fields = value.getattr(intern!(py, "__dataclass_fields__"))?;
+                self.encoder.begin_map().map_err(too_deep)?;
+                for field in fields.try_iter()? {
+                    let field = field?;
+                    let element = value.getattr(field.cast::<PyString>()?)?;
+                    self.member(&field, &element)?;
+                }
+                self.encoder.end_map();
+            }
+            Kind::Tensor => self.tensor(value, &Appearance::plain())?,
+            Kind::SpecialTensor => self.special_tensor(value)?,
+            Kind::Array => self.array(value)?,
+            Kind::Size => {
+                let sizes: Vec<i64> = value.extract()?;
+                let json = self.encoder.json();
+                json.begin_object();
+                json.key("type");
+                json.string("torch.Size");
+                json.key("value");
+                json.begin_array();
+                for size in sizes {
+                    json.int(i128::from(size));
+                }
+                json.end_array();
+                json.end_object();
+            }
+            Kind::DType => {
+                let json = self.encoder.json();
+                json.begin_object();
+                json.end_object();
+            }
+            Kind::Ellipsis => {
+                let json = self.encoder.json();
+                json.begin_object();
+                json.key("type");
+                json.string("ellipsis");
+                json.key("value");
+                json.string("...");
+                json.end_object();
+            }
+            Kind::Slice | Kind::Rare => {
+                let told = self.session.adapter.rare(value, key)?;
+                self.plain(&told)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn scalar(&mut self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let class = value.get_type().name()?;
+        let class = class.to_str()?;
+        // Read before anything is written, so that a failure leaves no half of an object.
+        let read = Scalar::read(value)?;
+        let json = self.encoder.json();
+        json.begin_object();
+        json.key("type");
+        json.string(class);
+        json.key("value");
+        read.write(json);
+        json.end_object();
+        Ok(())
+    }
+
+    /// Plain dicts, lists and scalars from the adapter, written as they are. A tensor among them is encoded.
+    fn plain(&mut self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        if value.is_none() {
+            self.encoder.json().null();
+        } else if let Ok(dict) = value.cast::<PyDict>() {
+            self.encoder.begin_map().map_err(too_deep)?;
+            for (key, element) in dict.iter() {
+                self.encoder.member(&key_text(&key)?);
+                self.plain(&element)?;
+                self.encoder.leave();
+            }
+            self.encoder.end_map();
+        } else if value.is_instance_of::<pyo3::types::PyList>() || value.is_instance_of::<PyTuple>() {
+            self.encoder.begin_list().map_err(too_deep)?;
+            for (index, element) in value.try_iter()?.enumerate() {
+                self.encoder.element(index);
+                self.plain(&element?)?;
+                self.encoder.leave();
+            }
+            self.encoder.end_list();
+        } else if matches!(self.session.adapter.kind(value)?, Kind::Tensor | Kind::SpecialTensor) {
+            self.value(value, None)?;
+        } else {
+            let scalar = Scalar::read(value)?;
+            scalar.write(self.encoder.json());
+        }
+        Ok(())
+    }
+
+    fn special_tensor(&mut self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let special = self.session.adapter.special(value)?;
+        let placement = special.mesh.map(|device_mesh| Placement {
+            device_mesh,
+            placements: special
+                .placements
+                .into_iter()
+                .map(|(kind, dim, reduce_op)| match (kind.as_str(), dim) {
+                    ("Shard", Some(dim)) => PlacementKind::Shard(dim),
+                    ("Replicate", _) => PlacementKind::Replicate,
+                    _ => PlacementKind::Partial(reduce_op.unwrap_or(kind)),
+                })
+                .collect(),
+        });
+        let appearance = Appearance {
+            kind: &special.kind,
+            placement: placement.as_ref(),
+            requires_grad: Some(value.getattr(intern!(value.py(), "requires_grad"))?.extract()?),
+        };
+        match special.plain {
+            Some(plain) => self.tensor(&plain, &appearance),
+            None => self.unreadable(value, &appearance),
+        }
+    }
+
+    fn tensor(&mut self, value: &Bound<'_, PyAny>, appearance: &Appearance<'_>) -> PyResult<()> {
+        let session = self.session;
+        let requires_grad = match appearance.requires_grad {
+            Some(known) => known,
+            None => value.getattr(intern!(value.py(), "requires_grad"))?.extract()?,
+        };
+        let saves = self.encoder.saves_now();
+        match session.read(value, saves)? {
+            Reading::Host(tensor) => {
+                let measured = session.measure(value, &tensor)?;
+                if saves {
+                    session.save(value.py(), &self.encoder.tensor_file(), &tensor)?;
+                }
+                self.write_tensor(&tensor, appearance, requires_grad, Figures::Known(&measured), true);
+            }
+            Reading::Deferred { tensor, ticket } => {
+                self.write_tensor(&tensor, appearance, requires_grad, Figures::Deferred(ticket), true);
+            }
+            Reading::Unreadable(tensor) => {
+                let nothing = Measured::unreadable();
+                self.write_tensor(&tensor, appearance, requires_grad, Figures::Known(&nothing), false);
+            }
+        }
+        Ok(())
+    }
+
+    fn unreadable(&mut self, value: &Bound<'_, PyAny>, appearance: &Appearance<'_>) -> PyResult<()> {
+        let tensor = self.session.describe_only(value)?;
+        let nothing = Measured::unreadable();
+        let requires_grad = appearance.requires_grad.unwrap_or(false);
+        self.write_tensor(&tensor, appearance, requires_grad, Figures::Known(&nothing), false);
+        Ok(())
+    }
+
+    fn write_tensor(
+        &mut self,
+        tensor: &HostTensor,
+        appearance: &Appearance<'_>,
+        requires_grad: bool,
+        figures: Figures<'_>,
+        is_saveable: bool,
+    ) {
+        self.encoder.tensor(&TensorValue {
+            kind: appearance.kind,
+            dtype: &tensor.dtype.name,
+            shape: &tensor.shape,
+            requires_grad: Some(requires_grad),
+            style: NumberStyle::Torch,
+            figures,
+            placement: appearance.placement,
+            is_saveable,
+        });
+    }
+
+    fn array(&mut self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let session = self.session;
+        let (array, dtype) = session.read_array(value)?;
+        let measured = match &array {
+            Some(array) => session.measure_array(value.py(), array)?,
+            None => Measured::unreadable(),
+        };
+        let shape: Vec<usize> = value.getattr(intern!(value.py(), "shape"))?.extract()?;
+        let saves = self.encoder.saves_now();
+        if let (true, Some(array)) = (saves, &array) {
+            let view = array.view()?;
+            let file = self.encoder.tensor_file();
+            value.py().detach(|| session.collector.save_tensor(&file, &view));
+        }
+        self.encoder.tensor(&TensorValue {
+            kind: "numpy.ndarray",
+            dtype: &dtype,
+            shape: &shape,
+            requires_grad: None,
+            style: NumberStyle::Numpy,
+            figures: Figures::Known(&measured),
+            placement: None,
+            is_saveable: array.is_some(),
+        });
+        Ok(())
+    }
+
+    fn leaves<'py>(
+        &mut self,
+        value: &Bound<'py, PyAny>,
+        leaves: &mut Vec<(LeafPlace, Bound<'py, PyAny>)>,
+    ) -> PyResult<()> {
+        let py = value.py();
+        match self.session.adapter.kind(value)? {
+            Kind::Tensor | Kind::SpecialTensor
+                if value.getattr(intern!(py, "requires_grad"))?.extract::<bool>()? =>
+            {
+                leaves.push((self.encoder.leaf(), value.clone()));
+            }
+            Kind::Sequence => {
+                self.encoder.begin_list().map_err(too_deep)?;
+                for (index, element) in value.try_iter()?.enumerate() {
+                    self.encoder.element(index);
+                    self.leaves(&element?, leaves)?;
+                    self.encoder.leave();
+                }
+                self.encoder.end_list();
+            }
+            Kind::Mapping => {
+                self.encoder.begin_map().map_err(too_deep)?;
+                for item in value.call_method0(intern!(py, "items"))?.try_iter()? {
+                    let (key, element): (Bound<'py, PyAny>, Bound<'py, PyAny>) = item?.extract()?;
+                    self.encoder.member(&key_text(&key)?);
+                    self.leaves(&element, leaves)?;
+                    self.encoder.leave();
+                }
+                self.encoder.end_map();
+            }
+            _ => self.encoder.json().null(),
+        }
+        Ok(())
+    }
+}
+
+/// How a tensor is presented: as itself, or as the shard of another.
+struct Appearance<'a> {
+    kind: &'a str,
+    placement: Option<&'a Placement>,
+    requires_grad: Option<bool>,
+}
+
+impl Appearance<'_> {
+    fn plain() -> Appearance<'static> {
+        Appearance { kind: "torch.Tensor", placement: None, requires_grad: None }
+    }
+}
+
+enum Scalar {
+    Null,
+    Bool(bool),
+    Int(i128),
+    /// An integer beyond 128 bits, in decimal digits.
+    BigInt(String),
+    Float(f64),
+    Str(String),
+}
+
+impl Scalar {
+    fn read(value: &Bound<'_, PyAny>) -> PyResult<Scalar> {
+        if value.is_none() {
+            Ok(Scalar::Null)
+        } else if let Ok(value) = value.cast::<PyBool>() {
+            Ok(Scalar::Bool(value.is_true()))
+        } else if value.is_instance_of::<PyFloat>() {
+            Ok(Scalar::Float(value.extract()?))
+        } else if value.is_instance_of::<PyInt>() {
+            match value.extract::<i64>() {
+                Ok(small) => Ok(Scalar::Int(i128::from(small))),
+                Err(_) => {
+                    let builtin = value.py().get_type::<PyInt>();
+                    let digits = builtin.call_method1(intern!(value.py(), "__repr__"), (value,))?;
+                    Ok(Scalar::BigInt(digits.extract()?))
+                }
+            }
+        } else if let Ok(text) = value.cast::<PyString>() {
+            // Lone surrogates cannot be told in UTF-8.
+            let utf8 = text.to_string_lossy().into_owned();
+            Ok(Scalar::Str(utf8))
+        } else {
+            let class = value.get_type();
+            Err(PyValueError::new_err(format!("a value of {class} cannot be written")))
+        }
+    }
+
+    fn write(&self, json: &mut msprobe_dump::write::JsonText) {
+        match self {
+            Scalar::Null => json.null(),
+            Scalar::Bool(value) => json.bool(*value),
+            Scalar::Int(value) => json.int(*value),
+            Scalar::BigInt(digits) => json.raw(digits),
+            Scalar::Float(value) => json.float(*value),
+            Scalar::Str(text) => json.string(text),
+        }
+    }
+}
+
+/// The key of a member, as Python's json writes it.
+fn key_text(key: &Bound<'_, PyAny>) -> PyResult<String> {
+    if let Ok(text) = key.cast::<PyString>() {
+        return Ok(text.to_string_lossy().into_owned());
+    }
+    match Scalar::read(key) {
+        Ok(Scalar::Null) => Ok("null".to_owned()),
+        Ok(Scalar::Bool(value)) => Ok(value.to_string()),
+        Ok(Scalar::Int(value)) => Ok(value.to_string()),
+        _ => Ok(key.str()?.to_string_lossy().into_owned()),
+    }
+}
+
+fn too_deep(error: msprobe_collect::TooDeep) -> PyErr {
+    PyRecursionError::new_err(error.to_string())
+}

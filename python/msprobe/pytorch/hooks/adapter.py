@@ -1,0 +1,292 @@
+"""What Rust asks about PyTorch: kinds of values, tensors it cannot read by itself, stacks, and where to complain."""
+
+from __future__ import annotations
+
+import binascii
+import dataclasses
+import enum
+import os
+import time
+import traceback
+from types import FrameType
+from typing import Any, Callable, NamedTuple
+
+import torch
+import torch.distributed as dist
+
+from msprobe.core.common.log import logger
+from msprobe.pytorch.hooks import frames
+from msprobe.pytorch.hooks.window import Window
+
+
+class Kind(enum.IntEnum):
+    """How a value is encoded; the numbers are those of ``Kind`` in ``crates/python/src/collect/adapter.rs``."""
+
+    NULL = 0
+    BOOL = 1
+    INT = 2
+    FLOAT = 3
+    STR = 4
+    SEQUENCE = 5
+    NAMED_TUPLE = 6
+    MAPPING = 7
+    DATACLASS = 8
+    TENSOR = 9
+    SPECIAL_TENSOR = 10
+    ARRAY = 11
+    SIZE = 12
+    DTYPE = 13
+    SLICE = 14
+    ELLIPSIS = 15
+    RARE = 16
+
+
+class Special(NamedTuple):
+    """A tensor of a class of its own."""
+
+    plain: torch.Tensor | None
+    kind: str
+    mesh: list[int] | None
+    placements: list[tuple[str, int | None, str | None]]
+
+
+_MEMORY_FORMATS = {
+    torch.contiguous_format: "contiguous_format",
+    torch.channels_last: "channels_last",
+    torch.channels_last_3d: "channels_last_3d",
+    torch.preserve_format: "preserve_format",
+}
+
+
+class Adapter:
+    """The framework's side of a collection."""
+
+    # Taken from the base class: what stands on torch.Tensor may be a wrapper.
+    data_ptr = torch._C.TensorBase.data_ptr
+    stride = torch._C.TensorBase.stride
+    is_neg = torch._C.TensorBase.is_neg
+    is_conj = torch._C.TensorBase.is_conj
+    is_grad_enabled = staticmethod(torch.is_grad_enabled)
+
+    def __init__(self, window: Window, error_log: Callable[[], str | None]) -> None:
+        self._window = window
+        self._error_log = error_log
+        self._device_statistics: list[torch.Tensor] = []
+        self._has_errors = False
+        self.border: Callable[[Any, int, int], bool] | None = None
+        """Told about functions that returned an argument unchanged; says whether it takes care of the gradient."""
+
+    def kind(self, cls: type) -> int:
+        """How values of a class are encoded."""
+        return int(_kind(cls))
+
+    def rare(self, value: Any, key: str | None) -> Any:
+        """A value as plain dicts, lists and scalars."""
+        if value is None:
+            return None
+        if key == "dtype":
+            return {"type": "torch.dtype", "value": str(value)}
+        if key == "device":
+            return {"type": "torch.device", "value": _device(value)}
+        if isinstance(value, slice):
+            return {"type": "slice", "value": [_index(part) for part in (value.start, value.stop, value.step)]}
+        if isinstance(value, torch.device):
+            return {}
+        if isinstance(value, torch.memory_format):
+            return {"type": "torch.memory_format", "format": _MEMORY_FORMATS.get(value, str(value))}
+        if _is_numpy_scalar(type(value)):
+            item = value.item()
+            return None if isinstance(item, complex) else {"type": type(value).__name__, "value": item}
+        if dist.is_available():
+            return _distributed(value)
+        return None
+
+    def special(self, tensor: Any) -> Special:
+        """A subclass of a tensor, by what it holds in this process."""
+        with self._quiet(), torch._C.DisableTorchFunctionSubclass():
+            name = f"{type(tensor).__module__}.{type(tensor).__qualname__}"
+            if name.endswith(".FakeTensor"):
+                return Special(None, "torch.Tensor", None, [])
+            if hasattr(tensor, "_local_tensor") and hasattr(tensor, "placements"):
+                mesh = [int(rank) for rank in tensor.device_mesh.mesh.flatten().tolist()]
+                return Special(_local(tensor), "torch.distributed.tensor.DTensor", mesh, _placements(tensor))
+            if name.endswith(".AsyncCollectiveTensor"):
+                return Special(tensor.wait().detach(), "torch.Tensor", None, [])
+            return Special(tensor.detach().as_subclass(torch.Tensor), "torch.Tensor", None, [])
+
+    def on_host(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        """The elements in host memory, laid out plainly; ``None`` for tensors without any."""
+        if tensor.is_meta:
+            return None
+        with self._quiet():
+            return tensor.detach().cpu().resolve_conj().resolve_neg()
+
+    def measure_on_device(self, tensor: torch.Tensor) -> int | None:
+        """Queues the four reductions on the tensor's own device. Nothing is waited for."""
+        if tensor.is_meta or not (tensor.is_floating_point() or _is_integer(tensor)):
+            return None
+        with self._quiet():
+            values = tensor.detach()
+            values = values.double() if values.dtype == torch.float64 else values.float()
+            figures = torch.stack([values.amax(), values.amin(), values.mean(), torch.linalg.vector_norm(values)])
+            self._device_statistics.append(figures.to(torch.float32))
+        return len(self._device_statistics) - 1
+
+    def fetch(self) -> list[tuple[float, float, float, float]]:
+        """Everything that was queued, with one transfer per device."""
+        if not self._device_statistics:
+            return []
+        pending, self._device_statistics = self._device_statistics, []
+        rows: list[Any] = [None] * len(pending)
+        with self._quiet():
+            for device in {figures.device for figures in pending}:
+                places = [at for at, figures in enumerate(pending) if figures.device == device]
+                fetched = torch.stack([pending[at] for at in places]).cpu().tolist()
+                for at, row in zip(places, fetched):
+                    rows[at] = tuple(row)
+        return rows
+
+    def describe_stack(self, frame: FrameType) -> tuple[list[str], bool]:
+        return frames.describe_stack(frame)
+
+    def failed(self, phase: str, name: str, error: BaseException) -> None:
+        """Something could not be recorded: a line in dump_error_info.log, and training goes on."""
+        path = self._error_log()
+        logger.debug(f"{phase} failed for {name}: {error}")
+        if path is None:
+            return
+        now = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(time.time() + 8 * 3600))
+        trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+        stack = "".join(traceback.format_stack())
+        mode, self._has_errors = ("a" if self._has_errors else "w"), True
+        try:
+            with open(path, mode, encoding="utf-8") as log:
+                log.write(f"[{now} +0800] [ERROR] {phase} failed: name={name}, pid={os.getpid()}\n{trace}")
+                log.write(f"Call stack (most recent call last):\n{stack}\n")
+        except OSError as unwritable:
+            logger.warning(f"{path} cannot be written: {unwritable}")
+
+    def _quiet(self) -> _Quiet:
+        return _Quiet(self._window)
+
+
+class _Quiet:
+    """Inside, functions are called for the tool's own sake: they are not recorded and build no graph."""
+
+    def __init__(self, window: Window) -> None:
+        self._inside = window.inside
+        self._no_grad = torch.no_grad()
+
+    def __enter__(self) -> None:
+        self._before = self._inside.api
+        self._inside.api = True
+        self._no_grad.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        self._no_grad.__exit__(*error)
+        self._inside.api = self._before
+
+
+def _kind(cls: type) -> Kind:
+    if cls is torch.Tensor or cls is torch.nn.Parameter:
+        return Kind.TENSOR
+    if issubclass(cls, torch.Tensor):
+        return Kind.SPECIAL_TENSOR
+    # Subclasses of plain types that are told otherwise come first.
+    for base, kind in (
+        (torch.Size, Kind.SIZE),
+        (bool, Kind.BOOL),
+        (torch.dtype, Kind.DTYPE),
+        (slice, Kind.SLICE),
+        (type(Ellipsis), Kind.ELLIPSIS),
+    ):
+        if issubclass(cls, base):
+            return kind
+    if _is_numpy_scalar(cls):
+        return Kind.RARE
+    for base, kind in ((int, Kind.INT), (float, Kind.FLOAT), (str, Kind.STR)):
+        if issubclass(cls, base):
+            return kind
+    if issubclass(cls, tuple):
+        return Kind.NAMED_TUPLE if hasattr(cls, "_fields") else Kind.SEQUENCE
+    if issubclass(cls, list):
+        return Kind.SEQUENCE
+    if issubclass(cls, dict):
+        return Kind.MAPPING
+    if dataclasses.is_dataclass(cls):
+        return Kind.DATACLASS
+    if cls.__module__ == "numpy" and cls.__name__ == "ndarray":
+        return Kind.ARRAY
+    if issubclass(cls, (torch.device, torch.memory_format)):
+        return Kind.RARE
+    if dist.is_available() and issubclass(cls, (dist.ProcessGroup, dist.P2POp, _reduce_ops())):
+        return Kind.RARE
+    return Kind.NULL
+
+
+def _reduce_ops() -> tuple[type, ...]:
+    return (dist.ReduceOp, dist.ReduceOp.RedOpType)
+
+
+def _is_numpy_scalar(cls: type) -> bool:
+    return any(base.__module__ == "numpy" and base.__name__ == "generic" for base in cls.__mro__)
+
+
+def _is_integer(tensor: torch.Tensor) -> bool:
+    return not tensor.is_floating_point() and not tensor.is_complex() and tensor.dtype != torch.bool
+
+
+def _device(value: Any) -> Any:
+    return f"{value.type}:{value.index}" if isinstance(value, torch.device) else value
+
+
+def _index(value: Any) -> int | None:
+    if value is None:
+        return None
+    try:
+        return int(value)
+    except (TypeError, ValueError):
+        logger.warning(f"The data type {type(value)} cannot be converted to int type.")
+        return None
+
+
+def _local(tensor: Any) -> torch.Tensor:
+    local = tensor._local_tensor
+    if type(local) is not torch.Tensor:
+        local = local.wait() if hasattr(local, "wait") else local.as_subclass(torch.Tensor)
+    return local.detach()
+
+
+def _placements(tensor: Any) -> list[tuple[str, int | None, str | None]]:
+    told: list[tuple[str, int | None, str | None]] = []
+    for placement in tensor.placements:
+        if placement.is_shard():
+            told.append(("Shard", placement.dim, None))
+        elif placement.is_replicate():
+            told.append(("Replicate", None, None))
+        else:
+            told.append(("Partial", None, str(getattr(placement, "reduce_op", "sum"))))
+    return told
+
+
+def _distributed(value: Any) -> Any:
+    if isinstance(value, dist.ProcessGroup):
+        ranks = dist.get_process_group_ranks(value)
+        return {"type": "torch.ProcessGroup", "group_ranks": ranks, "group_id": _group_id(ranks)}
+    if isinstance(value, dist.P2POp):
+        group = value.group if value.group is not None else dist.group.WORLD
+        return {
+            "class_type": "torch.distributed.P2POp",
+            "tensor": value.tensor,
+            "op": value.op.__name__,
+            "peer": value.peer,
+            "tag": value.tag,
+            "group_id": _group_id(dist.get_process_group_ranks(group)),
+        }
+    if isinstance(value, _reduce_ops()):
+        return {"type": "torch.distributed.ReduceOp", "value": str(value)}
+    return None
+
+
+def _group_id(ranks: list[int]) -> str:
+    return f"{binascii.crc32(str(ranks).encode()):08x}"

@@ -1,0 +1,31 @@
+"""Whether anything is being recorded, as cheaply as it can be asked."""
+
+from __future__ import annotations
+
+import threading
+
+
+class _Inside(threading.local):
+    """What this thread is in the middle of."""
+
+    api = False
+
+
+class Window:
+    """Open between ``start`` and ``stop``. Hooks read the attributes, nobody else writes them."""
+
+    def __init__(self) -> None:
+        self.open = False
+        """Modules and gradients are recorded."""
+        self.apis = False
+        """Wrapped functions are recorded too; not so during ``module_dump``."""
+        self.paused = False
+        self.inside = _Inside()
+
+    def set(self, is_open: bool) -> None:
+        self.open = is_open
+        self.apis = is_open and not self.paused
+
+    def pause_apis(self, paused: bool) -> None:
+        self.paused = paused
+        self.apis = self.open and not paused
