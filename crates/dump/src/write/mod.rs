@@ -4,16 +4,20 @@ mod error;
 mod files;
 mod groups;
 mod json;
+mod layout;
 mod queue;
 mod records;
 mod stream;
+mod tensors;
 mod writer;
 
 pub use self::error::WriteError;
 pub use self::json::JsonText;
 pub(crate) use self::json::push_float;
+pub use self::layout::{Earlier, LayoutError, StepDir, check_path};
 pub use self::records::Header;
 pub use self::stream::StreamFile;
+pub use self::tensors::TensorPool;
 pub use self::writer::{
     FLUSH_BYTES, FLUSH_INTERVAL, Files, HOLD_BYTES, HOLD_TIME, QUEUE_BYTES, RecordId, StepWriter,
 };

@@ -75,17 +75,18 @@ struct State {
     flush_wanted: u64,
     flush_done: u64,
     stop: bool,
-    /// The thread waits: for anything at all, or only for much.
+    /// The thread waits.
     waits: Option<Waits>,
     /// The thread is gone.
     ended: bool,
     failure: Option<WriteError>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Waits {
-    ForAnything,
-    ForMuch,
+/// What wakes the thread, besides much of anything.
+#[derive(Debug, Clone, Copy)]
+struct Waits {
+    for_ready: bool,
+    for_blocker: bool,
 }
 
 impl Shared {
@@ -95,12 +96,14 @@ impl Shared {
 }
 
 impl State {
-    fn has_much(&self) -> bool {
-        self.queue.ready_bytes() >= FLUSH_BYTES || self.queue.held_bytes() >= HOLD_BYTES
-    }
-
-    fn has_anything(&self) -> bool {
-        self.queue.has_ready() || self.queue.blocker().is_some()
+    fn is_time_to_wake(&self) -> bool {
+        let queue = &self.queue;
+        self.waits.is_some_and(|waits| {
+            (waits.for_ready && queue.has_ready())
+                || (waits.for_blocker && queue.blocker().is_some())
+                || queue.ready_bytes() >= FLUSH_BYTES
+                || queue.held_bytes() >= HOLD_BYTES
+        })
     }
 
     fn is_full(&self) -> bool {
@@ -233,12 +236,7 @@ impl StepWriter {
             return None;
         }
         let result = add(&mut state.queue);
-        let wake = match state.waits {
-            Some(Waits::ForAnything) => state.has_anything(),
-            Some(Waits::ForMuch) => state.has_much(),
-            None => false,
-        };
-        if wake {
+        if state.is_time_to_wake() {
             state.waits = None;
             self.shared.work.notify_one();
         }
@@ -345,7 +343,18 @@ impl Worker {
                 self.new_since = None;
                 return task;
             }
-            state = self.wait(state, due.map(|due| due - now));
+            state.waits = Some(Waits {
+                for_ready: self.new_since.is_none(),
+                for_blocker: self.blocked_since.is_none(),
+            });
+            state = match due {
+                None => shared.work.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(due) => {
+                    let waited = shared.work.wait_timeout(state, due - now);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+            state.waits = None;
         }
     }
 
@@ -364,20 +373,5 @@ impl Worker {
     fn is_held_too_long(&self, state: &State, now: Instant) -> bool {
         state.queue.held_bytes() >= HOLD_BYTES
             || self.blocked_since.is_some_and(|(_, since)| now >= since + HOLD_TIME)
-    }
-
-    fn wait<'s>(&self, mut state: MutexGuard<'s, State>, time: Option<Duration>) -> MutexGuard<'s, State>
-    where
-        Self: 's,
-    {
-        // The borrow of `self.shared` lives as long as the guard of its clone.
-        let shared: &Shared = &self.shared;
-        state.waits = Some(if time.is_some() { Waits::ForMuch } else { Waits::ForAnything });
-        let mut state = match time {
-            Some(time) => shared.work.wait_timeout(state, time).unwrap_or_else(PoisonError::into_inner).0,
-            None => shared.work.wait(state).unwrap_or_else(PoisonError::into_inner),
-        };
-        state.waits = None;
-        state
     }
 }
