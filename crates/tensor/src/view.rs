@@ -11,6 +11,7 @@ use bytemuck::Pod;
 use half::{bf16, f16};
 
 use crate::DType;
+use crate::float8::decode_table;
 use crate::parallel::blocks;
 
 /// Elements handed to a kernel at a time: two scratch blocks of 8-byte elements fit in 64 KiB.
@@ -302,6 +303,18 @@ impl<'a> TensorView<'a> {
             let (front, back) = std::mem::take(&mut rest).split_at_mut(len);
             front.copy_from_slice(&bytes[..len]);
             rest = back;
+        });
+    }
+
+    /// Copies the elements of an 8-bit float tensor as little-endian float32, row-major, to the front of `out`, as
+    /// many as fit. Tensors of other dtypes are left alone.
+    pub fn copy_float8_to_f32(&self, out: &mut [u8]) {
+        let Some(table) = decode_table(self.dtype) else { return };
+        let mut wide = out.chunks_exact_mut(size_of::<f32>());
+        self.for_each_bytes(0..self.numel, |codes| {
+            for (&code, wide) in codes.iter().zip(&mut wide) {
+                wide.copy_from_slice(&table[usize::from(code)].to_le_bytes());
+            }
         });
     }
 

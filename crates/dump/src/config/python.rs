@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Number, Value};
 
 use crate::words::Word;
+use crate::write::push_float;
 
 /// What `bool(value)` says.
 pub(super) fn truthy(value: &Value) -> bool {
@@ -111,25 +112,8 @@ fn write_repr(out: &mut String, value: &Value) {
 
 fn write_number(out: &mut String, number: &Number) {
     match number.as_f64() {
-        Some(value) if number.is_f64() => write_float(out, value),
+        Some(value) if number.is_f64() => push_float(out, value),
         _ => out.push_str(&number.to_string()),
-    }
-}
-
-/// Shortest digits, as both languages choose them; exponents from 1e16 and below 1e-4, with two digits at least.
-fn write_float(out: &mut String, value: f64) {
-    let scientific = format!("{value:e}");
-    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    if (-4..16).contains(&exponent) {
-        let fixed = value.to_string();
-        out.push_str(&fixed);
-        if !fixed.contains('.') {
-            out.push_str(".0");
-        }
-    } else {
-        let sign = if exponent < 0 { '-' } else { '+' };
-        let _ = write!(out, "{digits}e{sign}{:02}", exponent.abs());
     }
 }
 

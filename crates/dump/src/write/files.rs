@@ -1,0 +1,99 @@
+//! The JSON files of a step, side by side.
+
+use std::io;
+use std::path::Path;
+
+use super::error::WriteError;
+use super::groups::GroupFile;
+use super::queue::{Batch, Entry, State};
+use super::records::{Header, RecordFile};
+use super::stream::StreamFile;
+use super::writer::Files;
+
+/// The files.
+#[derive(Debug)]
+pub(super) struct StepFiles {
+    records: RecordFile,
+    /// Not in a step that has `debug.json` only.
+    calls: Option<CallFiles>,
+}
+
+/// Who called what from where.
+#[derive(Debug)]
+struct CallFiles {
+    stacks: GroupFile,
+    construct: StreamFile,
+}
+
+impl StepFiles {
+    pub(super) fn create(dir: &Path, header: &Header, files: Files) -> Result<StepFiles, WriteError> {
+        fn at<T>(path: &Path, create: impl FnOnce(&Path) -> io::Result<T>) -> Result<T, WriteError> {
+            create(path).map_err(|error| WriteError::new(path, &error))
+        }
+        let (name, with_calls) = match files {
+            Files::Dump => ("dump.json", true),
+            Files::Debug => ("debug.json", false),
+        };
+        let records = at(&dir.join(name), |path| RecordFile::create(path, header))?;
+        let calls = if with_calls {
+            let stacks = at(&dir.join("stack.json"), GroupFile::create)?;
+            let construct = at(&dir.join("construct.json"), |path| StreamFile::create(path, "{", "}"))?;
+            Some(CallFiles { stacks, construct })
+        } else {
+            None
+        };
+        Ok(StepFiles { records, calls })
+    }
+
+    /// Puts a batch into the files, to be committed.
+    pub(super) fn write(&mut self, batch: Batch) -> Result<(), WriteError> {
+        for (id, change) in batch.changes {
+            self.records.change(id, change);
+        }
+        for (id, entry) in (batch.first..).zip(batch.records) {
+            self.write_record(id, entry);
+        }
+        let Some(CallFiles { stacks, construct }) = &mut self.calls else { return Ok(()) };
+        if !batch.construct.is_empty() {
+            construct.set_tail("\n}");
+            construct.append(&batch.construct);
+        }
+        let done = stacks.write(batch.groups);
+        done.map_err(|error| WriteError::new(stacks.file().path(), &error))
+    }
+
+    fn write_record(&mut self, id: u64, entry: Entry) {
+        match (entry.state, entry.body) {
+            (State::Gone, _) => {}
+            (State::Closed, body) => self.records.write_closed(&entry.name, body.as_deref().unwrap_or("{}")),
+            (State::Open, body) => {
+                let body = body.as_deref().map(|body| (body, entry.room));
+                self.records.write_open(id, entry.name, body);
+            }
+        }
+    }
+
+    /// Shows what was written. What a record refers to is there before it.
+    pub(super) fn commit(&mut self) -> Result<(), WriteError> {
+        for file in self.all() {
+            file.commit().map_err(|error| WriteError::new(file.path(), &error))?;
+        }
+        Ok(())
+    }
+
+    /// Settles what is open, and shows it.
+    pub(super) fn finish(&mut self) -> Result<(), WriteError> {
+        self.records.abandon_all();
+        self.commit()
+        // The spares go with the files.
+    }
+
+    pub(super) fn bytes_written(&mut self) -> u64 {
+        self.all().map(|file| file.bytes_written()).sum()
+    }
+
+    fn all(&mut self) -> impl Iterator<Item = &mut StreamFile> {
+        let calls = self.calls.iter_mut().flat_map(|calls| [&mut calls.construct, calls.stacks.file()]);
+        calls.chain([self.records.file()])
+    }
+}

@@ -1,0 +1,23 @@
+//! Writing a dump: JSON text, files that are whole at every instant, directories, tensor files.
+
+mod error;
+mod files;
+mod groups;
+mod json;
+mod layout;
+mod queue;
+mod records;
+mod stream;
+mod tensors;
+mod writer;
+
+pub use self::error::WriteError;
+pub use self::json::JsonText;
+pub(crate) use self::json::push_float;
+pub use self::layout::{Earlier, LayoutError, StepDir, check_path};
+pub use self::records::Header;
+pub use self::stream::StreamFile;
+pub use self::tensors::TensorPool;
+pub use self::writer::{
+    FLUSH_BYTES, FLUSH_INTERVAL, Files, HOLD_BYTES, HOLD_TIME, QUEUE_BYTES, RecordId, StepWriter,
+};

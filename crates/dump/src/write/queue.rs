@@ -1,0 +1,258 @@
+//! What a step has to say and the disk does not know yet.
+//!
+//! Records wait in the order in which they were opened. One without a body holds back those behind it, so there is
+//! a part in front that is ready, and a part that is held.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+
+use super::groups::GroupNews;
+use super::json::push_string;
+use super::records::Change;
+
+/// What a record costs beyond its text.
+const ENTRY_BYTES: usize = 96;
+
+/// A record that waits.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) name: String,
+    pub(super) body: Option<String>,
+    pub(super) room: usize,
+    pub(super) state: State,
+}
+
+/// How far a waiting record is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    Open,
+    Closed,
+    /// Never to be written.
+    Gone,
+}
+
+impl Entry {
+    fn bytes(&self) -> usize {
+        ENTRY_BYTES + self.name.len() + self.body.as_ref().map_or(0, String::len)
+    }
+
+    fn is_ready(&self) -> bool {
+        self.body.is_some() || self.state == State::Gone
+    }
+
+    fn apply(&mut self, change: Change) {
+        if self.state != State::Open {
+            return;
+        }
+        match change {
+            Change::Set { body, room } => (self.body, self.room) = (Some(body), room),
+            Change::Close { body } => (self.body, self.state) = (Some(body), State::Closed),
+            Change::Abandon if self.body.is_some() => self.state = State::Closed,
+            Change::Remove | Change::Abandon => (self.body, self.state) = (None, State::Gone),
+        }
+    }
+}
+
+/// What is written together.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    /// The number of the first record.
+    pub(super) first: u64,
+    pub(super) records: Vec<Entry>,
+    /// Of records written before.
+    pub(super) changes: BTreeMap<u64, Change>,
+    pub(super) groups: GroupNews,
+    pub(super) construct: String,
+    /// Memory all this holds.
+    pub(super) bytes: usize,
+}
+
+/// What waits.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    records: VecDeque<Entry>,
+    /// The number of the record in front.
+    first: u64,
+    /// Records in front that can be written.
+    ready: usize,
+    ready_bytes: usize,
+    held_bytes: usize,
+    /// Records with a body that are held.
+    held_bodies: usize,
+    changes: BTreeMap<u64, Change>,
+    /// Stacks by the number their finder gave them, with the number of their group.
+    stacks: HashMap<usize, usize>,
+    groups: GroupNews,
+    constructed: HashSet<Box<str>>,
+    construct: String,
+    /// Memory of everything that is not a waiting record.
+    loose_bytes: usize,
+}
+
+impl Queue {
+    /// Bytes that could be written now.
+    pub(super) fn ready_bytes(&self) -> usize {
+        self.ready_bytes + self.loose_bytes
+    }
+
+    /// Bytes that a record without a body holds back.
+    pub(super) fn held_bytes(&self) -> usize {
+        if self.held_bodies > 0 { self.held_bytes } else { 0 }
+    }
+
+    /// Bytes of everything.
+    pub(super) fn bytes(&self) -> usize {
+        self.ready_bytes + self.held_bytes + self.loose_bytes
+    }
+
+    /// Whether something could be written now.
+    pub(super) fn has_ready(&self) -> bool {
+        self.ready > 0 || self.loose_bytes > 0
+    }
+
+    /// The record that holds back others, if there is one.
+    pub(super) fn blocker(&self) -> Option<u64> {
+        (self.held_bodies > 0).then(|| self.first + self.ready as u64)
+    }
+
+    /// Fixes the place of a record.
+    pub(super) fn open(&mut self, name: &str) -> u64 {
+        let entry = Entry { name: name.to_owned(), body: None, room: 0, state: State::Open };
+        self.held_bytes += entry.bytes();
+        self.records.push_back(entry);
+        self.first + self.records.len() as u64 - 1
+    }
+
+    /// Changes a record, whether it waits or was written.
+    pub(super) fn change(&mut self, id: u64, change: Change) {
+        let Some(index) = id.checked_sub(self.first) else {
+            self.change_written(id, change);
+            return;
+        };
+        let index = index as usize;
+        let Some(entry) = self.records.get_mut(index) else { return };
+        let (bytes, body) = (entry.bytes(), entry.body.is_some());
+        entry.apply(change);
+        if index < self.ready {
+            self.ready_bytes = self.ready_bytes + entry.bytes() - bytes;
+        } else {
+            self.held_bytes = self.held_bytes + entry.bytes() - bytes;
+            self.held_bodies = self.held_bodies + usize::from(entry.body.is_some()) - usize::from(body);
+        }
+        if index == self.ready {
+            self.advance();
+        }
+    }
+
+    /// Adds a name to the group of a stack that is known. `None`: it is not.
+    pub(super) fn add_to_stack(&mut self, stack: usize, name: &str) -> Option<()> {
+        let group = *self.stacks.get(&stack)?;
+        self.loose_bytes += self.groups.add(group, name, None);
+        Some(())
+    }
+
+    /// Adds a stack with its first name; if it is known by now, the name only.
+    pub(super) fn add_stack(&mut self, stack: usize, name: &str, frames: Vec<String>) {
+        if self.add_to_stack(stack, name).is_none() {
+            let group = self.stacks.len();
+            self.stacks.insert(stack, group);
+            self.loose_bytes += self.groups.add(group, name, Some(frames));
+        }
+    }
+
+    /// Adds a line to the tree of calls, unless the name has one.
+    pub(super) fn add_construct(&mut self, name: &str, parent: Option<&str>) {
+        if self.constructed.contains(name) {
+            return;
+        }
+        let before = self.construct.len();
+        self.construct.push_str(if self.constructed.is_empty() { "\n " } else { ",\n " });
+        push_string(&mut self.construct, name);
+        self.construct.push_str(": ");
+        match parent {
+            Some(parent) => push_string(&mut self.construct, parent),
+            None => self.construct.push_str("null"),
+        }
+        self.constructed.insert(name.into());
+        self.loose_bytes += self.construct.len() - before;
+    }
+
+    /// Takes what is ready, records up to about `limit` bytes.
+    pub(super) fn take_ready(&mut self, limit: usize) -> Batch {
+        let mut bytes = 0;
+        let fits = |entry: &&Entry| {
+            let fits = bytes < limit;
+            bytes += entry.bytes();
+            fits
+        };
+        let count = self.records.iter().take(self.ready).take_while(fits).count();
+        self.take(count)
+    }
+
+    /// Takes everything up to the last record that has a body, with those before it that have none.
+    pub(super) fn take_forced(&mut self) -> Batch {
+        let last = self.records.iter().rposition(|entry| entry.body.is_some());
+        self.take(last.map_or(0, |last| last + 1).max(self.ready))
+    }
+
+    /// Takes everything for good: each record keeps the body it has.
+    pub(super) fn take_last(&mut self) -> Batch {
+        let mut batch = self.take(self.records.len());
+        for entry in &mut batch.records {
+            entry.apply(Change::Abandon);
+        }
+        batch
+    }
+
+    fn take(&mut self, count: usize) -> Batch {
+        let mut batch = Batch {
+            first: self.first,
+            records: self.records.drain(..count).collect(),
+            changes: std::mem::take(&mut self.changes),
+            groups: std::mem::take(&mut self.groups),
+            construct: std::mem::take(&mut self.construct),
+            bytes: std::mem::take(&mut self.loose_bytes),
+        };
+        self.first += count as u64;
+        for (index, entry) in batch.records.iter().enumerate() {
+            let bytes = entry.bytes();
+            batch.bytes += bytes;
+            if index < self.ready {
+                self.ready_bytes -= bytes;
+            } else {
+                self.held_bytes -= bytes;
+                self.held_bodies -= usize::from(entry.body.is_some());
+            }
+        }
+        self.ready = self.ready.saturating_sub(count);
+        self.advance();
+        self.records.shrink_to(4096);
+        batch
+    }
+
+    /// Moves the border between ready and held as far as it goes.
+    fn advance(&mut self) {
+        while let Some(entry) = self.records.get(self.ready)
+            && entry.is_ready()
+        {
+            self.held_bytes -= entry.bytes();
+            self.ready_bytes += entry.bytes();
+            self.held_bodies -= usize::from(entry.body.is_some());
+            self.ready += 1;
+        }
+    }
+
+    /// Only the last change of a record counts, and none after the one that closed it.
+    fn change_written(&mut self, id: u64, change: Change) {
+        let earlier = self.changes.remove(&id);
+        if let Some(earlier) = &earlier {
+            self.loose_bytes -= earlier.bytes() + ENTRY_BYTES;
+        }
+        let change = match (earlier, change) {
+            (Some(closed @ (Change::Close { .. } | Change::Remove | Change::Abandon)), _) => closed,
+            (Some(Change::Set { body, .. }), Change::Abandon) => Change::Close { body },
+            (_, change) => change,
+        };
+        self.loose_bytes += change.bytes() + ENTRY_BYTES;
+        self.changes.insert(id, change);
+    }
+}

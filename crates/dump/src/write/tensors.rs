@@ -1,0 +1,360 @@
+//! Tensor files, written by a few threads from memory that is used again and again.
+//!
+//! Whoever saves a tensor copies its elements once, into a buffer of the pool, and goes on; a thread writes them
+//! to a file under a temporary name, which becomes its real one when the file is whole. Buffers are kept: fresh
+//! memory costs more than the copy. Memory stays within the budget, and who would exceed it waits; a tensor
+//! that alone is larger is let through when nothing else is under way.
+//!
+//! In a forked child the pool does nothing: the threads stayed with the parent.
+
+use std::collections::VecDeque;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use msprobe_tensor::files::pt_write::write_tensor;
+use msprobe_tensor::{DType, TensorView};
+
+use super::error::WriteError;
+use super::stream::FILE_MODE;
+
+/// What a file under way costs at least, so that many tiny ones are bounded too.
+const LEAST_BYTES: usize = 4096;
+const PARTIAL_PREFIX: &str = ".part-";
+
+/// The process that writes a file of this temporary name.
+pub(super) fn owner_of_partial(name: &str) -> Option<u32> {
+    let (pid, _) = name.strip_prefix(PARTIAL_PREFIX)?.split_once('-')?;
+    pid.parse().ok()
+}
+
+/// The pool. Shared between threads by reference.
+#[derive(Debug)]
+pub struct TensorPool {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+    process: u32,
+}
+
+#[derive(Debug)]
+struct Shared {
+    budget_bytes: usize,
+    state: Mutex<State>,
+    /// Threads wait here for work.
+    work: Condvar,
+    /// Everybody else waits here for the threads.
+    done: Condvar,
+    /// After a failure; a glance before anything is copied.
+    failed: AtomicBool,
+    files: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    /// Buffers that are free, smallest first. Their lengths are what they can take.
+    free: Vec<Vec<u8>>,
+    free_bytes: usize,
+    /// Memory of tensors being copied, waiting or being written.
+    busy_bytes: usize,
+    busy: usize,
+    stop: bool,
+    failure: Option<WriteError>,
+    reported: bool,
+}
+
+/// A tensor on its way to its file.
+#[derive(Debug)]
+struct Job {
+    path: PathBuf,
+    buffer: Vec<u8>,
+    dtype: DType,
+    shape: Vec<usize>,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn fits(&self, state: &State, bytes: usize) -> bool {
+        state.busy == 0 || state.busy_bytes + bytes <= self.budget_bytes
+    }
+}
+
+fn cost(buffer_bytes: usize) -> usize {
+    buffer_bytes.max(LEAST_BYTES)
+}
+
+impl State {
+    /// A buffer for so many bytes: a free one of about that size, or a new one in place of free ones.
+    fn take_buffer(&mut self, bytes: usize, budget_bytes: usize) -> Vec<u8> {
+        let at = self.free.partition_point(|buffer| buffer.len() < bytes);
+        let close = self.free.get(at).is_some_and(|buffer| buffer.len() <= 2 * cost(bytes));
+        let buffer = if close {
+            let buffer = self.free.remove(at);
+            self.free_bytes -= buffer.len();
+            buffer
+        } else {
+            // Steps of an eighth: tensors of about the same size then share buffers.
+            let step = (bytes.next_power_of_two() / 8).max(LEAST_BYTES);
+            let bytes = bytes.next_multiple_of(step);
+            while self.free_bytes + self.busy_bytes + bytes > budget_bytes
+                && let Some(smallest) = (!self.free.is_empty()).then(|| self.free.remove(0))
+            {
+                self.free_bytes -= smallest.len();
+            }
+            vec![0; bytes]
+        };
+        self.busy += 1;
+        self.busy_bytes += cost(buffer.len());
+        buffer
+    }
+
+    fn give_back(&mut self, buffer: Vec<u8>, budget_bytes: usize) {
+        self.busy -= 1;
+        self.busy_bytes -= cost(buffer.len());
+        if self.free_bytes + self.busy_bytes + buffer.len() <= budget_bytes && !buffer.is_empty() {
+            let at = self.free.partition_point(|other| other.len() < buffer.len());
+            self.free_bytes += buffer.len();
+            self.free.insert(at, buffer);
+        }
+    }
+}
+
+impl TensorPool {
+    /// A pool of so many threads that keeps at most so many bytes of tensors.
+    pub fn new(threads: usize, budget_bytes: usize) -> io::Result<TensorPool> {
+        let shared = Arc::new(Shared {
+            budget_bytes,
+            state: Mutex::default(),
+            work: Condvar::new(),
+            done: Condvar::new(),
+            failed: AtomicBool::new(false),
+            files: AtomicU64::new(0),
+        });
+        let mut pool = TensorPool { shared, threads: Vec::new(), process: std::process::id() };
+        for _ in 0..threads.max(1) {
+            let shared = Arc::clone(&pool.shared);
+            let thread = thread::Builder::new().name("msprobe-tensor".to_owned());
+            pool.threads.push(thread.spawn(move || work(&shared))?);
+        }
+        Ok(pool)
+    }
+
+    /// Saves a tensor under `path`, replacing a file of that name; 8-bit floats are saved as float32. Returns when
+    /// its elements are copied. The directory must exist.
+    pub fn save(&self, path: PathBuf, view: &TensorView<'_>) {
+        if self.shared.failed.load(Ordering::Acquire) || self.is_foreign() {
+            return;
+        }
+        let dtype = if view.dtype().is_float8() { DType::F32 } else { view.dtype() };
+        let bytes = view.numel() * dtype.size_bytes();
+        let Some(mut buffer) = self.reserve(bytes) else { return };
+        if dtype == view.dtype() {
+            view.copy_to(&mut buffer[..bytes]);
+        } else {
+            view.copy_float8_to_f32(&mut buffer[..bytes]);
+        }
+        let job = Job { path, buffer, dtype, shape: view.shape().to_vec() };
+        self.shared.lock().jobs.push_back(job);
+        self.shared.work.notify_one();
+    }
+
+    /// Waits until everything saved so far is on disk. The first failure is reported once.
+    pub fn drain(&self) -> Result<(), WriteError> {
+        if self.is_foreign() {
+            return Ok(());
+        }
+        let mut state = self.shared.lock();
+        while state.busy > 0 {
+            state = self.shared.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        match &state.failure {
+            Some(failure) if !state.reported => {
+                let failure = failure.clone();
+                state.reported = true;
+                Err(failure)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The first failure; after it nothing is written any more.
+    pub fn failure(&self) -> Option<String> {
+        let failed = self.shared.failed.load(Ordering::Acquire);
+        failed.then(|| self.shared.lock().failure.as_ref().map(ToString::to_string)).flatten()
+    }
+
+    fn is_foreign(&self) -> bool {
+        self.process != std::process::id()
+    }
+
+    /// Waits until the budget allows it. `None` after a failure.
+    fn reserve(&self, bytes: usize) -> Option<Vec<u8>> {
+        let mut state = self.shared.lock();
+        while state.failure.is_none() && !self.shared.fits(&state, cost(bytes)) {
+            state = self.shared.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.failure.is_none().then(|| state.take_buffer(bytes, self.shared.budget_bytes))
+    }
+}
+
+impl Drop for TensorPool {
+    /// Writes what was saved.
+    fn drop(&mut self) {
+        let threads = std::mem::take(&mut self.threads);
+        if self.is_foreign() {
+            // There are no such threads in this process.
+            threads.into_iter().for_each(std::mem::forget);
+            return;
+        }
+        self.shared.lock().stop = true;
+        self.shared.work.notify_all();
+        for thread in threads {
+            // A thread that panicked has nothing left to do.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn work(shared: &Shared) {
+    let mut state = shared.lock();
+    loop {
+        let Some(job) = state.jobs.pop_front() else {
+            if state.stop {
+                return;
+            }
+            state = shared.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+            continue;
+        };
+        drop(state);
+        let number = shared.files.fetch_add(1, Ordering::Relaxed);
+        let skip = shared.failed.load(Ordering::Acquire);
+        let done = if skip { Ok(()) } else { write_file(&job, number) };
+        state = shared.lock();
+        if let Err(error) = done {
+            state.failure.get_or_insert(WriteError::new(&job.path, &error));
+            shared.failed.store(true, Ordering::Release);
+        }
+        state.give_back(job.buffer, shared.budget_bytes);
+        shared.done.notify_all();
+    }
+}
+
+fn write_file(job: &Job, number: u64) -> io::Result<()> {
+    let name = format!("{PARTIAL_PREFIX}{}-{number}", std::process::id());
+    let partial = job.path.with_file_name(name);
+    let done = write_partial(&partial, job).and_then(|()| fs::rename(&partial, &job.path));
+    if done.is_err() {
+        // The first error is the one to report.
+        let _ = fs::remove_file(&partial);
+    }
+    done
+}
+
+fn write_partial(partial: &Path, job: &Job) -> io::Result<()> {
+    let mut file: File =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(FILE_MODE).open(partial)?;
+    file.set_permissions(Permissions::from_mode(FILE_MODE))?;
+    let view = TensorView::contiguous(job.dtype, job.shape.clone(), &job.buffer).map_err(io::Error::other)?;
+    write_tensor(&mut file, &view)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use msprobe_tensor::Endian;
+    use msprobe_tensor::files::TensorFile;
+
+    use super::*;
+
+    /// What a file holds: dtype, shape and elements.
+    fn load(path: &Path) -> (DType, Vec<usize>, Vec<u8>) {
+        let file = TensorFile::open(path).unwrap();
+        let view = file.view(0).unwrap();
+        let mut bytes = vec![0; view.size_bytes()];
+        view.copy_to(&mut bytes);
+        (view.dtype(), view.shape().to_vec(), bytes)
+    }
+
+    fn names(dir: &Path) -> usize {
+        fs::read_dir(dir).unwrap().count()
+    }
+
+    #[test]
+    fn tensors_come_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let pool = TensorPool::new(2, 1 << 20).unwrap();
+        let data: Vec<u8> = (0..24).collect();
+        let transposed =
+            TensorView::new(DType::I16, vec![3, 4], vec![1, 3], &data, 0, Endian::Little).unwrap();
+        pool.save(at("transposed.pt"), &transposed);
+        pool.save(at("empty.pt"), &TensorView::contiguous(DType::F64, vec![0, 2], &[]).unwrap());
+        pool.save(at("scalar.pt"), &TensorView::contiguous(DType::BF16, vec![], &data).unwrap());
+        let codes = [0x38, 0xb8, 0x40];
+        pool.save(at("float8.pt"), &TensorView::contiguous(DType::F8E4M3FN, vec![3], &codes).unwrap());
+        pool.drain().unwrap();
+        assert_eq!(names(dir.path()), 4, "no partial file is left");
+        assert_eq!(fs::metadata(at("empty.pt")).unwrap().mode() & 0o7777, 0o640);
+        let (dtype, shape, bytes) = load(&at("transposed.pt"));
+        assert_eq!((dtype, shape), (DType::I16, vec![3, 4]));
+        assert_eq!(bytes[..4], [0, 1, 6, 7]);
+        assert_eq!(load(&at("empty.pt")), (DType::F64, vec![0, 2], vec![]));
+        assert_eq!(load(&at("scalar.pt")), (DType::BF16, vec![], vec![0, 1]));
+        let floats: Vec<u8> = [1.0f32, -1.0, 2.0].iter().flat_map(|value| value.to_le_bytes()).collect();
+        assert_eq!(load(&at("float8.pt")), (DType::F32, vec![3], floats));
+    }
+
+    #[test]
+    fn memory_stays_within_the_budget() {
+        let dir = tempfile::tempdir().unwrap();
+        let budget_bytes = 256 << 10;
+        let pool = TensorPool::new(2, budget_bytes).unwrap();
+        let data = vec![7u8; 1 << 20];
+        let used = || {
+            let state = pool.shared.lock();
+            (state.free_bytes + state.free.iter().map(Vec::len).sum::<usize>()) / 2 + state.busy_bytes
+        };
+        for index in 0..400usize {
+            let bytes = (index * 7919) % 100_000;
+            let view = TensorView::contiguous(DType::U8, vec![bytes], &data).unwrap();
+            pool.save(dir.path().join(format!("{index}.pt")), &view);
+            // A buffer may be larger than what it holds by an eighth and a page.
+            assert!(used() <= budget_bytes + budget_bytes / 8 + 4096, "{}", used());
+        }
+        let large = TensorView::contiguous(DType::U8, vec![1 << 20], &data).unwrap();
+        pool.save(dir.path().join("large.pt"), &large);
+        pool.drain().unwrap();
+        assert!(used() <= budget_bytes, "what was too large is not kept");
+        assert_eq!(load(&dir.path().join("large.pt")).2, data);
+        assert_eq!(load(&dir.path().join("399.pt")).2.len(), (399 * 7919) % 100_000);
+        assert_eq!(names(dir.path()), 401);
+        // What is dropped is written.
+        pool.save(dir.path().join("last.pt"), &large);
+        drop(pool);
+        assert_eq!(load(&dir.path().join("last.pt")).2, data);
+    }
+
+    #[test]
+    fn the_first_failure_is_told_once_and_ends_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let pool = TensorPool::new(2, 1 << 20).unwrap();
+        let view = TensorView::contiguous(DType::U8, vec![3], &[1, 2, 3]).unwrap();
+        pool.drain().unwrap();
+        assert_eq!(pool.failure(), None);
+        pool.save(dir.path().join("missing/x.pt"), &view);
+        let error = pool.drain().unwrap_err();
+        assert_eq!((error.path, error.kind), (dir.path().join("missing/x.pt"), io::ErrorKind::NotFound));
+        pool.save(dir.path().join("y.pt"), &view);
+        pool.drain().unwrap();
+        assert!(pool.failure().unwrap().contains("missing/x.pt"));
+        assert_eq!(names(dir.path()), 0);
+    }
+}
