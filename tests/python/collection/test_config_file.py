@@ -66,7 +66,7 @@ def test_a_path_is_a_string(path: Any) -> None:
 def refused(path: str) -> FileCheckException:
     with pytest.raises(FileCheckException) as raised:
         collect_config.resolve(path)
-    assert path in str(raised.value) or len(path) > 4096 or "\0" in path
+    assert path in str(raised.value)
     return raised.value
 
 

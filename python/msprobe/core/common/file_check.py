@@ -112,7 +112,7 @@ def _check_name(path: str) -> None:
     if "\0" in path or len(path) > MAX_PATH_CHARS or len(Path(path).name) > MAX_NAME_CHARS:
         raise FileCheckException(
             FileCheckException.ILLEGAL_PATH_ERROR,
-            f"a path has no NUL and at most {MAX_PATH_CHARS} characters, its last part {MAX_NAME_CHARS}",
+            f"more than {MAX_PATH_CHARS} characters, {MAX_NAME_CHARS} in its last part, or a NUL in {path}",
         )
 
 
