@@ -1,6 +1,8 @@
 //! `config.json` from Python: its rules are the dump crate's, the exceptions are raised by Python.
 
-use msprobe_dump::config::{Config, ConfigError, LogLine, OverflowNums, Overrides, Resolved};
+use msprobe_dump::config::{
+    CheckMode, Config, ConfigError, FileFormat, LogLine, OverflowNums, Overrides, Resolved,
+};
 use msprobe_dump::names::{Rank, Step};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -124,12 +126,12 @@ impl PyConfig {
 
     #[getter]
     fn check_mode(&self) -> Option<&'static str> {
-        self.inner.check_mode.map(|mode| mode.as_str())
+        self.inner.check_mode.map(CheckMode::as_str)
     }
 
     #[getter]
     fn file_format(&self) -> Option<&'static str> {
-        self.inner.file_format.map(|format| format.as_str())
+        self.inner.file_format.map(FileFormat::as_str)
     }
 
     #[getter]
