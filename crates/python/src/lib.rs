@@ -3,6 +3,7 @@
 
 #![allow(clippy::needless_pass_by_value, reason = "pyo3 extracts owned values")]
 
+mod config;
 mod files;
 mod metrics;
 mod tensor;
@@ -21,6 +22,8 @@ fn run_cli(py: Python<'_>, argv: Vec<OsString>) -> u8 {
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(run_cli, module)?)?;
+    module.add_class::<config::PyConfig>()?;
+    module.add_function(wrap_pyfunction!(config::resolve_config, module)?)?;
     module.add_function(wrap_pyfunction!(metrics::statistics, module)?)?;
     module.add_function(wrap_pyfunction!(metrics::crc32, module)?)?;
     module.add_function(wrap_pyfunction!(metrics::md5, module)?)?;

@@ -1,0 +1,254 @@
+"""``PrecisionDebugger``, what a training script talks to.
+
+It decides whether a call is right, and when; the work is its service's.
+"""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from typing import Any, ClassVar, Protocol
+
+from msprobe import _native
+from msprobe.core import collect_config
+from msprobe.core.common.exceptions import MsprobeException
+from msprobe.pytorch import dataloader
+from msprobe.pytorch.debugger import arguments
+from msprobe.pytorch.kernel_dump import KernelService
+from msprobe.pytorch.log import logger
+
+_LOCK = threading.RLock()
+
+
+class Service(Protocol):
+    """Who does the work. All arguments have been checked."""
+
+    # Its ``dump_path`` can be set between two windows.
+    config: Any
+    # Whether no start has had an effect yet: the next one that has hooks its models.
+    first_start: bool
+
+    def start(self, models: list[tuple[str, Any]] | None, token_range: tuple[int, int] | None) -> None: ...
+    def stop(self) -> None: ...
+    def step(self) -> None: ...
+    def save(self, variable: Any, name: str, save_backward: bool) -> None: ...
+    def set_init_step(self, step: int) -> None: ...
+    def register_custom_api(self, module: Any, api: str, api_prefix: str) -> None: ...
+    def restore_custom_api(self, module: Any, api: str) -> None: ...
+    def module_dump(self, module: Any, dump_name: str) -> None: ...
+    def module_dump_end(self) -> None: ...
+    def reset_status(self) -> None: ...
+
+
+class PrecisionDebugger:
+    """The debugger of this process. There is one; every method can be called on it or on the class."""
+
+    _instance: ClassVar[PrecisionDebugger | None] = None
+
+    # Until the constructor has finished, and for good where it could not.
+    _is_built = False
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> PrecisionDebugger:
+        with _LOCK:
+            if PrecisionDebugger._instance is None:
+                PrecisionDebugger._instance = super().__new__(cls)
+            return PrecisionDebugger._instance
+
+    def __init__(
+        self,
+        config_path: str | None = None,
+        task: str | None = None,
+        dump_path: str | None = None,
+        level: str | None = None,
+        model: Any = None,
+        step: list[int | str] | None = None,
+    ) -> None:
+        with _LOCK:
+            if self._is_built:
+                return
+            # Whoever catches what is raised below can try again.
+            PrecisionDebugger._instance = None
+            self._build(collect_config.resolve(config_path, task, dump_path, level, step), model)
+            self._is_built = True
+            PrecisionDebugger._instance = self
+
+    def _build(self, config: _native.Config, model: Any) -> None:
+        if config.task == "free_benchmark":
+            raise arguments.invalid("the task free_benchmark is not part of this version")
+        if model is not None:
+            logger.warning(
+                "The model argument of PrecisionDebugger is deprecated, give the model to start() instead."
+            )
+        # Not the argument's: scripts have always had the file decide which calls mean something.
+        self.task = config.file_task
+        self.model = model
+        self.enable_dataloader = config.enable_dataloader
+        self._needs_model = config.level in ("L0", "mix")
+        self._saves = self.task in ("statistics", "tensor") and config.level == "debug"
+        self._batches = _Batches(self)
+        self.service = None if self.task == "grad_probe" else _service(config)
+        if self.service is not None and self.enable_dataloader:
+            dataloader.install(self._batches)
+
+    @property
+    def config(self) -> Any:
+        """The configuration in use."""
+        return None if self.service is None else self.service.config
+
+    @classmethod
+    def start(cls, model: Any = None, token_range: Any = None) -> None:
+        """Opens a window: what runs from now on is collected.
+
+        ``model`` is a module or a list of modules, required at levels L0 and mix and with ``token_range``,
+        which is the first and the last call of the model to collect, counted from 0.
+        """
+        with _LOCK:
+            self = cls._current()
+            if self.service is None:
+                return
+            tokens = arguments.checked_token_range(token_range)
+            models = self._models(model, tokens)
+            if self.enable_dataloader:
+                logger.warning("DataLoader is enabled, start() skipped.")
+            else:
+                self.service.start(models, tokens)
+
+    @classmethod
+    def stop(cls) -> None:
+        """Closes the window and writes what was collected."""
+        with _LOCK:
+            self = cls._current()
+            if self.service is None:
+                return
+            if self.enable_dataloader:
+                logger.warning("DataLoader is enabled, stop() skipped.")
+            else:
+                self.service.stop()
+
+    @classmethod
+    def forward_backward_dump_end(cls) -> None:
+        """The old name of ``stop``."""
+        cls.stop()
+
+    @classmethod
+    def step(cls) -> None:
+        """Ends a training step; to be called in every one, collected or not."""
+        with _LOCK:
+            service = cls._current().service
+            if service is not None:
+                service.step()
+
+    @classmethod
+    def save(cls, variable: Any, name: str, save_backward: bool = True) -> None:
+        """Collects a variable at level debug, and its gradient unless ``save_backward`` is false."""
+        with _LOCK:
+            self = cls._current()
+            if self.service is None or not self._saves:
+                return
+            if arguments.can_save(variable, name, save_backward):
+                self.service.save(variable, name, save_backward)
+
+    @classmethod
+    def set_init_step(cls, step: int) -> None:
+        """Makes ``step`` the number of the coming step."""
+        with _LOCK:
+            service = cls._current().service
+            first = arguments.checked_init_step(step)
+            if service is not None:
+                service.set_init_step(first)
+
+    @classmethod
+    def register_custom_api(cls, module: Any, api: str, api_prefix: str | None = None) -> None:
+        """Has calls of ``module.api`` collected, under ``api_prefix`` or the module's name."""
+        with _LOCK:
+            service = cls._current().service
+            prefix = arguments.checked_custom_api(module, api, api_prefix)
+            if service is not None:
+                service.register_custom_api(module, api, prefix)
+
+    @classmethod
+    def restore_custom_api(cls, module: Any, api: str) -> None:
+        """Undoes ``register_custom_api``."""
+        with _LOCK:
+            service = cls._current().service
+            if service is not None:
+                service.restore_custom_api(module, api)
+
+    @classmethod
+    def monitor(cls, model: Any) -> None:
+        """Watches the gradients of a model under the task grad_probe; under others it does nothing."""
+        with _LOCK:
+            if cls._current().task == "grad_probe":
+                raise MsprobeException(
+                    MsprobeException.INTERFACE_USAGE_ERROR, "the gradient probe is not part of this version"
+                )
+
+    @classmethod
+    def _current(cls) -> PrecisionDebugger:
+        instance = PrecisionDebugger._instance
+        if instance is None or not instance._is_built:
+            raise Exception("PrecisionDebugger instance is not created.")
+        return instance
+
+    def _models(self, model: Any, token_range: tuple[int, int] | None) -> list[tuple[str, Any]] | None:
+        if not self._needs_model and token_range is None:
+            return None
+        if model is not None:
+            self.model = model
+        return arguments.named_models(self.model)
+
+
+class _Batches:
+    """The debugger as the data loader drives it. What a script starts and stops itself is skipped."""
+
+    def __init__(self, debugger: PrecisionDebugger) -> None:
+        self._debugger = debugger
+        self._was_started = False
+
+    def end_batch(self) -> None:
+        service = self._debugger.service
+        if service is not None and self._was_started:
+            with _LOCK:
+                service.stop()
+                service.step()
+
+    def begin_batch(self) -> None:
+        service = self._debugger.service
+        if service is not None:
+            with _LOCK:
+                self._was_started = True
+                service.start(self._debugger._models(None, None), None)
+
+
+def module_dump(module: Any, dump_name: str) -> None:
+    """From now on only ``module`` itself is collected, under ``dump_name``."""
+    arguments.checked_module_dump(module, dump_name)
+    with _LOCK:
+        service = _service_for_module_dump()
+        if service is not None:
+            service.module_dump(module, dump_name)
+
+
+def module_dump_end() -> None:
+    """Ends ``module_dump``."""
+    with _LOCK:
+        service = _service_for_module_dump()
+        if service is not None:
+            service.module_dump_end()
+
+
+def _service_for_module_dump() -> Service | None:
+    instance = PrecisionDebugger._instance
+    if instance is None or not instance._is_built:
+        raise MsprobeException(
+            MsprobeException.INTERFACE_USAGE_ERROR, "PrecisionDebugger instance is not created."
+        )
+    return instance.service
+
+
+def _service(config: _native.Config) -> Service:
+    if config.level == "L2":
+        return KernelService(config)
+    # Only a debugger needs the hooks; the rest of this package is used without them too.
+    service: Service = importlib.import_module("msprobe.pytorch.service").Service(config)
+    return service

@@ -1,0 +1,1 @@
+"""The PyTorch front of collection, without the service that collects."""
