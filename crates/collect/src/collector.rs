@@ -271,7 +271,7 @@ impl Collector {
         drop(step);
     }
 
-    /// Things to log, in order.
+    /// Things to log, in order. Only these two tell of any: task `overflow_check`, and gradients without a step.
     pub fn take_notices(&self) -> Vec<Notice> {
         std::mem::take(&mut self.state().notices)
     }
@@ -359,6 +359,24 @@ impl Collector {
         state.filter.api_end(&call.name).output && self.wants_data()
     }
 
+    /// Writes what is known of a call that goes on in the background: its inputs, and its output as it is now.
+    pub fn api_pause(&self, call: &mut ApiCall, output: Option<Encoded>) {
+        if call.saving == Saving::IfOverflow {
+            return;
+        }
+        let state = &mut *self.state();
+        let Some(step) = &state.step else { return };
+        let body = call_body(call, output.map(|output| output.fragment));
+        if body.is_empty() || body.is_deferred() {
+            return;
+        }
+        let id = *call.record.get_or_insert_with(|| step.writer.open_record(&call.name));
+        let text = body.render(&Nothing);
+        // The output will be about as long as the input is.
+        let room = 2 * text.len();
+        step.writer.set(id, text, room);
+    }
+
     /// Writes the record of a call; `output` as far as it was wanted and could be encoded.
     pub fn api_finish(&self, call: ApiCall, output: Option<Encoded>) -> Finished {
         let overflows = call.overflows || output.as_ref().is_some_and(|output| output.overflows);
@@ -379,20 +397,8 @@ impl Collector {
         }
         let state = &mut *self.state();
         let Some(step) = &state.step else { return Finished::Done };
-        let has_input = call.input.is_some();
-        let mut body = Body::default();
-        if let Some((args, kwargs)) = call.input {
-            body = body.with("input_args", args).with("input_kwargs", kwargs);
-            body = body.with_bool("is_recompute", call.is_recompute);
-        }
-        let has_output = output.is_some();
-        if let Some(output) = output {
-            body = body.with("output", output);
-            if !has_input {
-                body = body.with_bool("is_recompute", call.is_recompute);
-            }
-        }
-        match (call.record, has_input || has_output) {
+        let body = call_body(&call, output);
+        match (call.record, !body.is_empty()) {
             (Some(id), true) => write_body(step, &mut state.deferred, id, body),
             (Some(id), false) => step.writer.abandon(id),
             (None, true) => {
@@ -493,6 +499,20 @@ impl Collector {
             && !self.is_enough(&state)
             && self.wants_data()
             && self.config.data_mode.input(Direction::Forward)
+    }
+
+    /// Whether module records have values at all.
+    pub fn wants_module_data(&self) -> bool {
+        self.wants_data()
+    }
+
+    /// Whether gradients of modules can matter.
+    pub fn wants_module_gradients(&self) -> bool {
+        let state = self.state();
+        state.step.is_some()
+            && !self.is_enough(&state)
+            && self.wants_data()
+            && self.config.data_mode.direction(Direction::Backward)
     }
 
     /// The inputs of the call, encoded before it runs.
@@ -787,6 +807,22 @@ impl State {
             step.writer.construct(&self.modules.name(pass), parent.as_deref());
         }
     }
+}
+
+/// The record of a call, as far as it is known.
+fn call_body(call: &ApiCall, output: Option<Fragment>) -> Body {
+    let mut body = Body::default();
+    if let Some((args, kwargs)) = call.input.clone() {
+        body = body.with("input_args", args).with("input_kwargs", kwargs);
+        body = body.with_bool("is_recompute", call.is_recompute);
+    }
+    if let Some(output) = output {
+        body = body.with("output", output);
+        if call.input.is_none() {
+            body = body.with_bool("is_recompute", call.is_recompute);
+        }
+    }
+    body
 }
 
 fn write_body(step: &StepPlace, deferred: &mut Vec<(RecordId, Body)>, id: RecordId, body: Body) {

@@ -99,9 +99,14 @@ impl Encoder {
         Encoder::new(MEMBER_DEPTH, format!("{name}.{}", category.as_str()), saving)
     }
 
+    /// For one element of a member that is a list.
+    pub fn for_element(name: &str, category: Category, position: usize, saving: Saving) -> Encoder {
+        Encoder::new(MEMBER_DEPTH + 1, format!("{name}.{}.{position}", category.as_str()), saving)
+    }
+
     /// For the gradient of a parameter, which lies in a list: `name` is that of the record.
-    pub fn for_gradient(name: &str, saving: Saving) -> Encoder {
-        Encoder::new(MEMBER_DEPTH + 1, name.to_owned(), saving)
+    pub fn for_gradient(name: &str, parameter: &str, saving: Saving) -> Encoder {
+        Encoder::new(MEMBER_DEPTH + 1, format!("{name}.{parameter}"), saving)
     }
 
     /// For a saved variable.

@@ -7,7 +7,7 @@ use crate::measure::{NumberStyle, write_statistics};
 
 /// An encoded value. Holes are places where text goes that is known later, or only if it is needed.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Fragment {
+pub(crate) struct Fragment {
     text: String,
     holes: Vec<Hole>,
 }
@@ -145,6 +145,10 @@ impl Body {
 
     pub(crate) fn with_bool(self, key: &'static str, value: bool) -> Body {
         self.with(key, Fragment::plain(value.to_string()))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.members.is_empty()
     }
 
     pub(crate) fn is_deferred(&self) -> bool {

@@ -23,7 +23,7 @@ pub struct StackRef {
 }
 
 /// What is written if a stack cannot be told.
-pub const UNAVAILABLE: &str = "The call stack retrieval failed.";
+const UNAVAILABLE: &str = "The call stack retrieval failed.";
 
 /// All stacks seen.
 #[derive(Debug, Default)]

@@ -3,6 +3,7 @@
 
 #![allow(clippy::needless_pass_by_value, reason = "pyo3 extracts owned values")]
 
+mod collect;
 mod config;
 mod files;
 mod metrics;
@@ -34,5 +35,11 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(files::write_pt_dict, module)?)?;
     module.add_function(wrap_pyfunction!(files::tensor_names, module)?)?;
     module.add_function(wrap_pyfunction!(files::read_tensor, module)?)?;
+    module.add_class::<collect::Collector>()?;
+    module.add_class::<collect::ApiCall>()?;
+    module.add_class::<collect::ApiBackward>()?;
+    module.add_class::<collect::ModuleCall>()?;
+    module.add_class::<collect::ParameterHook>()?;
+    module.add_class::<collect::LeafHook>()?;
     Ok(())
 }

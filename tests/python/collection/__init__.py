@@ -1,1 +1,0 @@
-"""The PyTorch front of collection, without the service that collects."""

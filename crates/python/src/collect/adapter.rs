@@ -77,6 +77,7 @@ pub(crate) struct Adapter {
     pub(crate) stride: Py<PyAny>,
     pub(crate) is_neg: Py<PyAny>,
     pub(crate) is_conj: Py<PyAny>,
+    is_grad_enabled: Py<PyAny>,
     kinds: Mutex<HashMap<usize, (Kind, Py<PyType>)>>,
     dtypes: Mutex<HashMap<usize, (KnownDType, Py<PyAny>)>>,
 }
@@ -89,6 +90,7 @@ impl Adapter {
             stride: take("stride")?,
             is_neg: take("is_neg")?,
             is_conj: take("is_conj")?,
+            is_grad_enabled: take("is_grad_enabled")?,
             kinds: Mutex::default(),
             dtypes: Mutex::default(),
             object: object.unbind(),
@@ -144,7 +146,8 @@ impl Adapter {
     /// has none.
     pub(crate) fn on_host<'py>(&self, tensor: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let py = tensor.py();
-        self.object(py).call_method1(intern!(py, "on_host"), (tensor,))?.extract()
+        let copy = self.object(py).call_method1(intern!(py, "on_host"), (tensor,))?;
+        Ok((!copy.is_none()).then_some(copy))
     }
 
     /// Starts computing the statistics of a tensor on its accelerator. `None` if they cannot be computed there.
@@ -162,6 +165,24 @@ impl Adapter {
     pub(crate) fn describe_stack(&self, frame: &Bound<'_, PyAny>) -> PyResult<(Vec<String>, bool)> {
         let py = frame.py();
         self.object(py).call_method1(intern!(py, "describe_stack"), (frame,))?.extract()
+    }
+
+    pub(crate) fn is_grad_enabled(&self, py: Python<'_>) -> PyResult<bool> {
+        self.is_grad_enabled.bind(py).call0()?.extract()
+    }
+
+    /// A function returned its argument unchanged. Whether its gradient is taken care of.
+    pub(crate) fn border(&self, tensor: &Bound<'_, PyAny>, api: usize, index: u64) -> PyResult<bool> {
+        let py = tensor.py();
+        let border = self.object(py).getattr(intern!(py, "border"))?;
+        if border.is_none() { Ok(false) } else { border.call1((tensor, api, index))?.extract() }
+    }
+
+    /// Something to log.
+    pub(crate) fn notice(&self, py: Python<'_>, is_warning: bool, text: &str) {
+        if let Err(error) = self.object(py).call_method1(intern!(py, "notice"), (is_warning, text)) {
+            error.write_unraisable(py, None);
+        }
     }
 
     /// Something could not be recorded.

@@ -71,17 +71,39 @@ impl Collector {
         args: &Bound<'_, PyTuple>,
         kwargs: &Bound<'_, PyDict>,
         result: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
+    ) {
         let session = self.session();
-        if let Some((api, index)) = self.finish(call, args, kwargs, Output::Result(result)) {
-            watch_gradient(session, api, index, result)?;
+        if let Some((api, index, name)) = self.finish(call, args, kwargs, Output::Result(result))
+            && let Err(error) = watch_gradient(session, api, index, args, result)
+        {
+            session.adapter.failed(args.py(), OUTPUT, &name, &error);
         }
-        Ok(())
     }
 
-    /// A collective operation is complete: its output is what its arguments are now.
-    fn collective_end(&self, call: &ApiCall, args: &Bound<'_, PyTuple>, kwargs: &Bound<'_, PyDict>) {
-        self.finish(call, args, kwargs, Output::Arguments);
+    /// A collective operation goes on in the background. `with_output`: its arguments are told as they are now.
+    fn collective_begun(
+        &self,
+        call: &ApiCall,
+        args: &Bound<'_, PyTuple>,
+        kwargs: &Bound<'_, PyDict>,
+        with_output: bool,
+    ) {
+        self.pause(call, args, kwargs, with_output);
+    }
+
+    /// A collective operation is complete, or one of its parts is: its output is what its arguments are now.
+    fn collective_end(
+        &self,
+        call: &ApiCall,
+        args: &Bound<'_, PyTuple>,
+        kwargs: &Bound<'_, PyDict>,
+        is_last: bool,
+    ) {
+        if is_last {
+            self.finish(call, args, kwargs, Output::Arguments);
+        } else {
+            self.pause(call, args, kwargs, true);
+        }
     }
 
     /// The call did not return a result: what is known of it is written.
@@ -109,7 +131,7 @@ impl Collector {
         args: &Bound<'_, PyTuple>,
         kwargs: &Bound<'_, PyDict>,
         output: Output<'_, '_>,
-    ) -> Option<(ApiId, u64)> {
+    ) -> Option<(ApiId, u64, String)> {
         let session = self.session();
         let py = args.py();
         let call = call.take()?;
@@ -133,8 +155,29 @@ impl Collector {
                 });
             }
             encode(Saving::Now);
+            session.tell(py);
         }
-        Some((api, index))
+        Some((api, index, name))
+    }
+
+    fn pause(
+        &self,
+        call: &ApiCall,
+        args: &Bound<'_, PyTuple>,
+        kwargs: &Bound<'_, PyDict>,
+        with_output: bool,
+    ) {
+        let session = self.session();
+        let mut slot = call.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(call) = slot.as_mut() else { return };
+        let output = if with_output && session.collector.api_end(call) {
+            let encoder = Encoder::for_member(&call.name, Category::Output, call.saving);
+            let values = args.iter().chain(kwargs.values());
+            session.encode(args.py(), OUTPUT, &call.name, encoder, |walk| walk.values(values))
+        } else {
+            None
+        };
+        session.collector.api_pause(call, output);
     }
 }
 
@@ -166,22 +209,35 @@ fn first_tensor<'py>(session: &Session, value: &Bound<'py, PyAny>) -> PyResult<O
 }
 
 /// Hooks the autograd node behind the result.
-fn watch_gradient(session: &Arc<Session>, api: ApiId, index: u64, result: &Bound<'_, PyAny>) -> PyResult<()> {
+fn watch_gradient(
+    session: &Arc<Session>,
+    api: ApiId,
+    index: u64,
+    args: &Bound<'_, PyTuple>,
+    result: &Bound<'_, PyAny>,
+) -> PyResult<()> {
     let py = result.py();
     let Some(tensor) = first_tensor(session, result)? else { return Ok(()) };
-    if !tensor.getattr(intern!(py, "requires_grad"))?.extract::<bool>()? {
+    if !tensor.getattr(intern!(py, "requires_grad"))?.extract::<bool>()?
+        || !session.adapter.is_grad_enabled(py)?
+    {
         return Ok(());
     }
     let dtype = session.adapter.dtype(&tensor.getattr(intern!(py, "dtype"))?)?;
     if dtype.dtype.is_some_and(msprobe_tensor::DType::is_float8) {
         return Ok(());
     }
-    session.adapter.watch(&tensor, api.0, index, |sequence| ApiBackward {
-        session: session.clone(),
-        api,
-        index,
-        sequence,
-    })
+    if args.iter().any(|argument| argument.is(&tensor)) && session.adapter.border(&tensor, api.0, index)? {
+        return Ok(());
+    }
+    let node = tensor.getattr(intern!(py, "grad_fn"))?;
+    if node.is_none() {
+        return Ok(());
+    }
+    let sequence: u64 = node.call_method0(intern!(py, "_sequence_nr"))?.extract()?;
+    let hook = ApiBackward { session: session.clone(), api, index, sequence };
+    node.call_method1(intern!(py, "register_hook"), (Py::new(py, hook)?,))?;
+    Ok(())
 }
 
 /// The hook of an autograd node: called with the gradients that leave it and those that came in.
@@ -209,7 +265,9 @@ fn record_backward(
     output: &Bound<'_, PyTuple>,
 ) {
     let py = input.py();
-    let Some((name, decision, saving)) = session.collector.api_backward(api, index, sequence) else { return };
+    let Some((name, decision, saving)) = session.collector.api_backward(api, index, sequence) else {
+        return session.tell(py);
+    };
     let encode = |wanted: bool, category, values: &Bound<'_, PyTuple>, saving| {
         let encoder = Encoder::for_member(&name, category, saving);
         wanted.then(|| session.encode(py, BACKWARD, &name, encoder, |walk| walk.sequence(values))).flatten()
@@ -224,5 +282,6 @@ fn record_backward(
     let finished = session.collector.backward_record(&name, saving, encoded_input, encoded_output);
     if finished == Finished::SaveTensors {
         encode_both(Saving::Now);
+        session.tell(py);
     }
 }

@@ -22,7 +22,7 @@ pub(crate) use self::api::{ApiBackward, ApiCall};
 pub(crate) use self::module::{ModuleCall, ParameterHook};
 use self::session::Session;
 pub(crate) use self::variable::LeafHook;
-use crate::config::Config;
+use crate::config::PyConfig;
 
 /// Memory for tensors on their way to disk.
 const TENSOR_BUDGET_BYTES: usize = 512 << 20;
@@ -40,7 +40,7 @@ pub(crate) struct Collector {
 #[pymethods]
 impl Collector {
     #[new]
-    fn new(config: &Bound<'_, Config>, adapter: Bound<'_, PyAny>) -> PyResult<Collector> {
+    fn new(config: &Bound<'_, PyConfig>, adapter: Bound<'_, PyAny>) -> PyResult<Collector> {
         let py = adapter.py();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = rayon::ThreadPoolBuilder::new()
@@ -48,8 +48,8 @@ impl Collector {
             .thread_name(|index| format!("msprobe-measure-{index}"))
             .build()
             .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
-        let pool = TensorPool::new(cores.min(TENSOR_THREADS), TENSOR_BUDGET_BYTES);
-        let collector = msprobe_collect::Collector::new(config.get().inner().clone(), pool);
+        let pool = TensorPool::new(cores.min(TENSOR_THREADS), TENSOR_BUDGET_BYTES)?;
+        let collector = msprobe_collect::Collector::new(config.get().inner.clone(), pool);
         let describe = py.import("msprobe.core.tensor")?.getattr("describe")?.unbind();
         let adapter = adapter::Adapter::new(adapter)?;
         Ok(Collector { session: Arc::new(Session::new(collector, adapter, threads, describe)) })

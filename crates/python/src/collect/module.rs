@@ -106,6 +106,7 @@ impl Collector {
         if finished == Finished::SaveTensors {
             save_inputs(session, &name, args, kwargs);
             encode(Saving::Now);
+            session.tell(py);
         }
         let members = gradient_members(&name, parameters)?;
         let has_members = !members.is_empty();
@@ -149,6 +150,7 @@ impl Collector {
             for (of_output, position, gradient) in held.unwrap_or_default() {
                 encode_gradient(session, &name, of_output, position, gradient.bind(py), Saving::Now);
             }
+            session.tell(py);
         }
     }
 }
@@ -253,6 +255,7 @@ impl ParameterHook {
             && session.collector.gradient(self.module, &name, &self.parameter, encoded) == Finished::SaveTensors
         {
             encode(Saving::Now);
+            session.tell(py);
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ use rayon::ThreadPool;
 
 use super::adapter::Adapter;
 use super::frames::{SeenCode, stack_of};
+use super::module::Held;
 use super::shared::Shared;
 use super::walk::Walk;
 
@@ -20,6 +21,7 @@ pub(crate) struct Session {
     pub(crate) describe: Py<PyAny>,
     /// Statistics cannot wait for the end of the step: checksums need the elements, overflow checks the answer.
     pub(crate) decides_at_once: bool,
+    pub(crate) held: Held,
     seen_code: SeenCode,
 }
 
@@ -33,12 +35,20 @@ impl Session {
             threads,
             describe,
             decides_at_once,
+            held: Held::default(),
             seen_code: SeenCode::default(),
         }
     }
 
     pub(crate) fn stack(&self, frame: &Bound<'_, PyAny>) -> PyResult<StackRef> {
         stack_of(&self.collector, &self.adapter, &self.seen_code, frame)
+    }
+
+    /// Has everything logged that there is to log.
+    pub(crate) fn tell(&self, py: Python<'_>) {
+        for notice in self.collector.take_notices() {
+            self.adapter.notice(py, notice.is_warning(), &notice.text());
+        }
     }
 
     /// Encodes with what `encode` says; a failure costs this value and is reported.

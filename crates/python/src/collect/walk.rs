@@ -183,14 +183,13 @@ impl<'a> Walk<'a> {
     }
 
     fn scalar(&mut self, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let class = value.get_type().name()?;
-        let class = class.to_str()?;
+        let class: String = value.get_type().name()?.extract()?;
         // Read before anything is written, so that a failure leaves no half of an object.
         let read = Scalar::read(value)?;
         let json = self.encoder.json();
         json.begin_object();
         json.key("type");
-        json.string(class);
+        json.string(&class);
         json.key("value");
         read.write(json);
         json.end_object();

@@ -61,18 +61,18 @@ _MEMORY_FORMATS = {
 class Adapter:
     """The framework's side of a collection."""
 
-    # Taken from the base class: what stands on torch.Tensor may be a wrapper.
-    data_ptr = torch._C.TensorBase.data_ptr
-    stride = torch._C.TensorBase.stride
-    is_neg = torch._C.TensorBase.is_neg
-    is_conj = torch._C.TensorBase.is_conj
-    is_grad_enabled = staticmethod(torch.is_grad_enabled)
-
     def __init__(self, window: Window, error_log: Callable[[], str | None]) -> None:
+        # Taken from the base class: what stands on torch.Tensor may be a wrapper.
+        self.data_ptr = torch._C.TensorBase.data_ptr
+        self.stride = torch._C.TensorBase.stride
+        self.is_neg = torch._C.TensorBase.is_neg
+        self.is_conj = torch._C.TensorBase.is_conj
+        self.is_grad_enabled = torch.is_grad_enabled
         self._window = window
         self._error_log = error_log
         self._device_statistics: list[torch.Tensor] = []
         self._has_errors = False
+        self.on_notice: Callable[[], None] | None = None
         self.border: Callable[[Any, int, int], bool] | None = None
         """Told about functions that returned an argument unchanged; says whether it takes care of the gradient."""
 
@@ -148,6 +148,11 @@ class Adapter:
 
     def describe_stack(self, frame: FrameType) -> tuple[list[str], bool]:
         return frames.describe_stack(frame)
+
+    def notice(self, is_warning: bool, text: str) -> None:
+        (logger.warning if is_warning else logger.info)(text)
+        if self.on_notice is not None:
+            self.on_notice()
 
     def failed(self, phase: str, name: str, error: BaseException) -> None:
         """Something could not be recorded: a line in dump_error_info.log, and training goes on."""

@@ -1,0 +1,118 @@
+//! Steps: their files, and what there is to say when they are written.
+
+use std::path::PathBuf;
+
+use msprobe_collect::StepPlace;
+use msprobe_dump::config::{Level, Task};
+use msprobe_dump::names::{Rank, Step};
+use msprobe_dump::write::{Files, Header, LayoutError, StepDir, StepWriter};
+use msprobe_tensor::{Number, Statistics};
+use pyo3::exceptions::PyOSError;
+use pyo3::prelude::*;
+
+use super::Collector;
+
+/// JSON and tensor files of an earlier run.
+type Earlier = (usize, usize);
+
+#[pymethods]
+impl Collector {
+    /// Creates the directory and files of a step. Returns the directory, and how many files an earlier run left.
+    fn open_step(
+        &self,
+        py: Python<'_>,
+        dump_path: PathBuf,
+        step: u64,
+        rank: Option<u32>,
+    ) -> PyResult<(PathBuf, Option<Earlier>)> {
+        let session = self.session();
+        let config = session.collector.config();
+        let is_debug = config.level == Level::Debug;
+        let has_tensors = matches!(config.task, Task::Tensor | Task::OverflowCheck)
+            || config.tensor_list.as_ref().is_some_and(|list| !list.is_empty());
+        let created = py.detach(|| {
+            let dir = StepDir::create(&dump_path, Step(step), Rank(rank))?;
+            let tensor_dir = if has_tensors { Some(dir.create_tensor_dir()?) } else { None };
+            Ok::<_, LayoutError>((dir, tensor_dir))
+        });
+        let (dir, tensor_dir) = created.map_err(|error| layout_exception(py, &error))?;
+        let header = Header {
+            task: config.task.as_str().to_owned(),
+            level: config.level.as_str().to_owned(),
+            framework: "pytorch".to_owned(),
+            dump_data_dir: tensor_dir.as_ref().map(|dir| dir.to_string_lossy().into_owned()),
+        };
+        let files = if is_debug { Files::Debug } else { Files::Dump };
+        let writer = py
+            .detach(|| StepWriter::create(dir.path(), &header, files))
+            .map_err(|error| PyOSError::new_err(error.to_string()))?;
+        py.detach(|| session.collector.open_step(StepPlace { writer, tensor_dir }));
+        let earlier = dir.earlier.map(|earlier| (earlier.json_files, earlier.tensor_files));
+        Ok((dir.path().to_owned(), earlier))
+    }
+
+    /// Whether a step's files are open.
+    fn has_step(&self) -> bool {
+        self.session().collector.has_step()
+    }
+
+    /// Makes everything recorded so far visible on disk. What went wrong, if anything did.
+    fn flush(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        let session = self.session();
+        let fetched: Vec<Statistics> = session.adapter.fetch(py)?.into_iter().map(of_device).collect();
+        Ok(py.detach(|| session.collector.flush(&fetched)).err())
+    }
+
+    /// Ends the step: files are finished, counters start again.
+    fn end_step(&self, py: Python<'_>) {
+        let session = self.session();
+        session.shared.clear();
+        py.detach(|| session.collector.end_step());
+    }
+
+    /// Why writing failed, if it did.
+    fn failure(&self) -> Option<String> {
+        self.session().collector.failure()
+    }
+
+    /// Whether everything that was asked for has been collected.
+    fn is_over(&self) -> bool {
+        self.session().collector.is_over()
+    }
+
+    /// Something a hook could not do.
+    fn report(&self, py: Python<'_>, phase: &str, name: &str, error: Bound<'_, PyAny>) {
+        self.session().adapter.failed(py, phase, name, &PyErr::from_value(error));
+    }
+
+    /// `optimizer` or `clip_grad` begins (or ends: `None`).
+    fn set_phase(&self, phase: Option<&str>) {
+        let known = match phase {
+            Some("optimizer") => Some("optimizer"),
+            Some("clip_grad") => Some("clip_grad"),
+            _ => None,
+        };
+        self.session().collector.set_phase(known);
+    }
+}
+
+fn of_device(figures: [f64; 4]) -> Statistics {
+    let [max, min, mean, norm] = figures.map(|figure| Some(Number::Float(figure)));
+    Statistics { max, min, mean, norm, ..Statistics::default() }
+}
+
+/// The exception scripts know for a directory that cannot be.
+fn layout_exception(py: Python<'_>, error: &LayoutError) -> PyErr {
+    let (class, code) = match error.file_check_code() {
+        Some(code) => ("FileCheckException", code),
+        None => ("MsprobeException", 2),
+    };
+    let raised = py
+        .import("msprobe.core.common.exceptions")
+        .and_then(|module| module.getattr(class))
+        .and_then(|class| class.call1((code, error.to_string())));
+    match raised {
+        Ok(instance) => PyErr::from_value(instance),
+        Err(error) => error,
+    }
+}

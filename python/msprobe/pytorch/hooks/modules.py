@@ -1,0 +1,152 @@
+"""Hooks of a model's modules: their calls, their backward passes and the gradients of their parameters."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import weakref
+from typing import Any
+
+import torch
+
+from msprobe import _native
+from msprobe.core.common.log import logger
+from msprobe.pytorch.hooks.gradient_watch import Entry, GradientWatch
+from msprobe.pytorch.hooks.window import Window
+
+
+class _Running(threading.local):
+    """Calls this thread is inside of, outermost first."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[ModuleHook, _native.ModuleCall, Entry | None, BaseException | None]] = []
+
+
+class ModuleHooks:
+    """All hooked modules of a run."""
+
+    def __init__(self, collector: _native.Collector, window: Window, watches_gradients: bool) -> None:
+        self.collector = collector
+        self.window = window
+        self.watch = GradientWatch(_Sink(collector, window)) if watches_gradients else None
+        self.running = _Running()
+        self._hooked: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
+
+    def install(self, models: list[tuple[str, torch.nn.Module]]) -> None:
+        """Hooks every module below the given ones, which are not recorded themselves."""
+        for prefix, model in models:
+            compiled: list[str] = []
+            for name, module in model.named_modules():
+                if any(name.startswith(path) for path in compiled):
+                    # Hooks inside would be compiled too, or break the graph.
+                    continue
+                if _is_compiled(module):
+                    compiled.append(f"{name}." if name else "")
+                if module is model or type(module).__name__ == "FullyShardedDataParallel":
+                    continue
+                self.hook(module, f"{prefix}{name}.{_class_name(module)}")
+
+    def hook(self, module: torch.nn.Module, stem: str) -> ModuleHook | None:
+        """Hooks one module, once."""
+        if isinstance(module, torch.jit.ScriptModule):
+            logger.warning(
+                f"The module dump does not support {type(module)} type. "
+                "The data dump for this module will be skipped."
+            )
+            return None
+        if module in self._hooked:
+            return None
+        self._hooked.add(module)
+        hook = ModuleHook(self, self.collector.add_module(stem))
+        module.register_forward_pre_hook(hook.before, with_kwargs=True)
+        module.register_forward_hook(hook.after, prepend=True, with_kwargs=True, always_call=True)
+        return hook
+
+    def is_hooked(self, module: torch.nn.Module) -> bool:
+        return module in self._hooked
+
+    def reset(self) -> None:
+        """Forgets calls that never came back."""
+        self.running.calls.clear()
+
+
+class ModuleHook:
+    """The hooks of one module. They return nothing, so arguments and results stay what they are."""
+
+    def __init__(self, hooks: ModuleHooks, module: int) -> None:
+        self._hooks = hooks
+        self._module = module
+        self._parameters: dict[str, weakref.ref[torch.Tensor]] = {}
+        self.is_enabled = True
+
+    def before(self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if not self.is_enabled or torch.compiler.is_compiling():
+            return
+        hooks = self._hooks
+        recording = hooks.window.open
+        call = hooks.collector.module_begin(self._module, args, kwargs, recording)
+        entry = hooks.watch.enter(args) if recording and hooks.watch is not None else None
+        hooks.running.calls.append((self, call, entry, sys.exc_info()[1]))
+
+    def after(self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+        if torch.compiler.is_compiling():
+            return
+        hooks = self._hooks
+        calls = hooks.running.calls
+        while calls:
+            hook, call, entry, error = calls.pop()
+            if hook is self:
+                break
+            # Its forward was left by something no hook is told about.
+            hooks.collector.module_leave(call)
+        else:
+            return
+        if not hooks.window.open or sys.exc_info()[1] is not error:
+            hooks.collector.module_leave(call)
+            return
+        parameters = module._parameters
+        present = {name: value for name, value in parameters.items() if value is not None}
+        if hooks.collector.module_end(call, args, kwargs, output, present, sys._getframe()):
+            self._watch_parameters(present)
+        if entry is not None and hooks.watch is not None:
+            hooks.watch.leave(entry, call.number, output)
+
+    def _watch_parameters(self, parameters: dict[str, torch.Tensor]) -> None:
+        hooks = self._hooks
+        for name, parameter in parameters.items():
+            known = self._parameters.get(name)
+            if not parameter.requires_grad or (known is not None and known() is parameter):
+                continue
+            parameter.register_hook(hooks.collector.parameter_hook(self._module, name, hooks.window))
+            self._parameters[name] = weakref.ref(parameter)
+
+
+class _Sink:
+    """Passes what is learned about gradients to the collector."""
+
+    def __init__(self, collector: _native.Collector, window: Window) -> None:
+        self._collector = collector
+        self._window = window
+        self.module_backward_begin = collector.module_backward_begin
+        self.module_output_grad = collector.module_output_grad
+        self.module_input_grad = collector.module_input_grad
+
+    def module_backward_complete(self, call: int, begin_sequence: int) -> None:
+        self._collector.module_backward_complete(call, begin_sequence, self._window.open)
+
+    def failed(self, error: BaseException) -> None:
+        self._collector.report("backward_data_collect", "module", error)
+
+
+def _is_compiled(module: torch.nn.Module) -> bool:
+    return hasattr(module, "_orig_mod") and type(module).__name__ == "OptimizedModule"
+
+
+def _class_name(module: torch.nn.Module) -> str:
+    """The class as the user wrote it: ``fully_shard`` derives one of its own, a compiled module wraps it."""
+    if _is_compiled(module):
+        return _class_name(module._orig_mod)  # type: ignore[arg-type]
+    cls = type(module)
+    if cls.__name__.startswith("FSDP") and len(cls.__bases__) == 2 and cls.__bases__[0].__name__ == "FSDPModule":
+        return cls.__bases__[1].__name__
+    return cls.__name__

@@ -1,0 +1,319 @@
+"""A collection from its first start to its end: when windows open, in which step, on which rank, with which hooks."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import weakref
+from typing import Any
+
+import torch
+
+from msprobe import _native
+from msprobe.core.collect_config import DebuggerConfig
+from msprobe.core.common.exceptions import CodedException
+from msprobe.core.common.log import logger as core_logger
+from msprobe.pytorch.hooks.adapter import Adapter
+from msprobe.pytorch.hooks.apis import ApiHooks
+from msprobe.pytorch.hooks.collectives import Waits
+from msprobe.pytorch.hooks.modules import ModuleHook, ModuleHooks
+from msprobe.pytorch.hooks.phases import install_checkpoint, install_phases
+from msprobe.pytorch.hooks.window import Window
+from msprobe.pytorch.log import current_rank, log_end, logger
+
+_NO_ROOM = 2**63
+
+
+class Service:
+    """What ``PrecisionDebugger`` drives; arguments have been checked."""
+
+    def __init__(self, config: _native.Config) -> None:
+        self.config = DebuggerConfig(config)
+        self.window = Window()
+        self.first_start = True
+        self._init_step = 0
+        self._loop = 0
+        self._rank: int | None = None
+        self._has_ended = False
+        self._step_directory: str | None = None
+        self._failure: str | None = None
+        self._tokens: TokenCounter | None = None
+        self._dumped: ModuleHook | None = None
+        self._adapter = Adapter(self.window, self._error_log)
+        self._collector = _native.Collector(config, self._adapter)
+        self._waits = Waits(self._collector, self.window)
+        self._apis = ApiHooks(self._collector, self.window, self._waits)
+        backward = not set(config.data_mode) & {"forward"} or bool(set(config.data_mode) & {"backward"})
+        self._modules = ModuleHooks(self._collector, self.window, backward and config.task != "free_benchmark")
+        if self._modules.watch is not None and config.level == "mix":
+            self._adapter.border = self._border
+        self._adapter.on_notice = self._flush_when_over
+        self._install()
+        _watch_process(self)
+
+    def _install(self) -> None:
+        config = self.config
+        core_logger.info("No megatron find." if not _has_megatron() else "Megatron is watched.")
+        self._waits.install()
+        install_checkpoint(self.window)
+        if config.level in ("L1", "mix"):
+            self._apis.install()
+            core_logger.info(f"The api {config.task} hook function is successfully mounted to the model.")
+        if config.level == "mix":
+            install_phases(self._collector, self.window)
+
+    @property
+    def current_step(self) -> int:
+        return self._init_step + self._loop
+
+    # ---- windows
+
+    def start(self, models: list[tuple[str, Any]] | None, token_range: tuple[int, int] | None) -> None:
+        if self.config.level == "debug" or self._has_ended or self._failure is not None:
+            return
+        step = self.current_step
+        if self.config.ends_before(step) or self._collector.is_over():
+            self._end()
+            return
+        if not self.config.wants_step(step):
+            return
+        if self.first_start and not self._begin(models):
+            return
+        if models is not None and self.config.level in ("L0", "mix"):
+            self._modules.install(models)
+        logger.info("msprobe: debugger.start() is set successfully")
+        if not self._open_step(step):
+            return
+        if token_range is None:
+            self.window.set(True)
+        elif self._tokens is None and models is not None:
+            self._tokens = TokenCounter(self.window, models[0][1], token_range)
+        if self._tokens is not None:
+            self._tokens.arm()
+        logger.info(f"Dump switch is turned on at step {step}. ")
+        logger.info(f"Dump data will be saved in {self._step_path(step)}.")
+
+    def _begin(self, models: list[tuple[str, Any]] | None) -> bool:
+        """The first start that counts. False if this rank is not collected."""
+        self._rank = current_rank()
+        if not self.config.wants_rank(self._rank):
+            return False
+        self.first_start = False
+        if models is not None and self.config.level in ("L0", "mix"):
+            self._modules.install(models)
+            core_logger.info(f"The module {self.config.task} hook function is successfully mounted to the model.")
+        return True
+
+    def stop(self) -> None:
+        if self.config.level == "debug" or self._has_ended or self.first_start:
+            return
+        if self._failure is not None:
+            self._report_failure()
+            return
+        if not self.config.wants_step(self.current_step) or not self._collector.has_step():
+            return
+        self._close_window()
+        logger.info(
+            "msprobe: debugger.stop() is set successfully. "
+            "Please set debugger.start() to turn on the dump switch again. "
+        )
+        self._flush()
+
+    def step(self) -> None:
+        if self._has_ended:
+            return
+        self._close_window()
+        if self._collector.has_step():
+            self._waits.clear()
+            self._flush()
+        self._loop += 1
+        self.reset_status()
+
+    def reset_status(self) -> None:
+        """Counters start again, and files are finished."""
+        self._collector.end_step()
+        self._modules.reset()
+        self._step_directory = None
+
+    def set_init_step(self, step: int) -> None:
+        self._init_step, self._loop = step, 0
+
+    def _close_window(self) -> None:
+        self.window.set(False)
+        if self._tokens is not None:
+            self._tokens.disarm()
+
+    def _end(self) -> None:
+        self._close_window()
+        self._has_ended = True
+        # Nothing will be recorded any more: not even the test for it is needed.
+        self._apis.remove()
+        log_end()
+
+    # ---- files
+
+    def _step_path(self, step: int) -> str:
+        return f"{self.config.dump_path.rstrip('/')}/step{step}"
+
+    def _open_step(self, step: int) -> bool:
+        if self._collector.has_step():
+            return True
+        try:
+            directory, earlier = self._collector.open_step(self.config.dump_path, step, self._rank)
+        except (CodedException, OSError) as error:
+            self._fail(str(error))
+            return False
+        self._step_directory = directory
+        if earlier is not None:
+            files, tensors = earlier
+            logger.warning(
+                f"{directory} holds a dump of an earlier run: its {files} JSON files are replaced"
+                + (f", its {tensors} tensor files stay unless they are written again" if tensors else "")
+                + ". Choose an empty dump_path to keep runs apart."
+            )
+        return True
+
+    def _flush(self) -> None:
+        error = self._collector.flush()
+        if error is not None:
+            self._fail(error)
+            return
+        if self.config.level != "debug":
+            core_logger.info(f"dump.json is at {self._step_path(self.current_step)}. ")
+
+    def _flush_when_over(self) -> None:
+        """All overflows that were asked for are there."""
+        if self._collector.is_over() and self.window.open:
+            self._close_window()
+            self._flush()
+
+    def _fail(self, error: str) -> None:
+        """Collection is over because it cannot be written; training goes on."""
+        self._close_window()
+        self._failure = error
+        logger.error(f"Collection stops: {error}. Training goes on.")
+
+    def _report_failure(self) -> None:
+        logger.error(f"The dump is incomplete: {self._failure}.")
+
+    def _error_log(self) -> str | None:
+        return None if self._step_directory is None else os.path.join(self._step_directory, "dump_error_info.log")
+
+    def finish(self) -> None:
+        """The interpreter exits: what is recorded gets to disk."""
+        self._close_window()
+        if self._collector.has_step():
+            self._flush()
+            self._collector.end_step()
+
+    def abandon(self) -> None:
+        """In a forked child: the parent writes, this process only trains."""
+        self.window.set(False)
+        self._has_ended = True
+
+    # ---- single modules, functions and variables
+
+    def save(self, variable: Any, name: str, save_backward: bool) -> None:
+        step = self.current_step
+        if self._has_ended or self._failure is not None or not self.config.wants_step(step):
+            return
+        if self.first_start:
+            self._rank = current_rank()
+            self.first_start = False
+        if self._open_step(step):
+            inside = self.window.inside
+            before, inside.api = inside.api, True
+            try:
+                self._collector.save_variable(variable, name, save_backward)
+            finally:
+                inside.api = before
+
+    def register_custom_api(self, module: Any, api: str, api_prefix: str) -> None:
+        self._apis.register(module, api, api_prefix)
+
+    def restore_custom_api(self, module: Any, api: str) -> None:
+        self._apis.unregister(module, api)
+
+    def module_dump(self, module: torch.nn.Module, dump_name: str) -> None:
+        self.window.pause_apis(True)
+        hook = getattr(module, "_msprobe_module_dump", None)
+        if hook is None:
+            if self._modules.is_hooked(module):
+                logger.info("The init dump hooks already exist, module dump is unavailable for this module.")
+                return
+            hook = self._modules.hook(module, f"Module.{dump_name}.{type(module).__name__}")
+            if hook is None:
+                return
+            object.__setattr__(module, "_msprobe_module_dump", hook)
+        hook.is_enabled = True
+        self._dumped = hook
+
+    def module_dump_end(self) -> None:
+        self.window.pause_apis(False)
+        if self._dumped is not None:
+            self._dumped.is_enabled = False
+            self._dumped = None
+
+    def _border(self, tensor: Any, api: int, index: int) -> bool:
+        """A function returned its argument, which stands at the border of a module: its gradient is the border's."""
+        watch = self._modules.watch
+        found = None if watch is None else watch.boundary(tensor)
+        if watch is None or found is None:
+            return False
+        kind, token = found
+        # After the module's own record where gradients leave it, before those inside where they come in.
+        sequence = 0 if kind == "input" else _NO_ROOM
+        collector = self._collector
+        watch.attach(token, lambda grads: collector.border_backward(api, index, sequence, tuple(grads)))
+        return True
+
+
+class TokenCounter:
+    """Opens the window at one call of the model and closes it after another."""
+
+    def __init__(self, window: Window, model: torch.nn.Module, token_range: tuple[int, int]) -> None:
+        self._window = window
+        self._first, self._last = token_range
+        self._calls = 0
+        self._is_armed = False
+        model.register_forward_pre_hook(self._count, prepend=True)
+
+    def arm(self) -> None:
+        self._is_armed = True
+        self._calls = 0
+
+    def disarm(self) -> None:
+        self._is_armed = False
+
+    def _count(self, *_: Any) -> None:
+        if not self._is_armed:
+            return
+        if self._calls == self._first:
+            self._window.set(True)
+        elif self._calls == self._last + 1:
+            self._window.set(False)
+        self._calls += 1
+
+
+def _watch_process(service: Service) -> None:
+    """Writes what is there when the interpreter exits; a forked child leaves the files alone."""
+    known = weakref.ref(service)
+
+    def at_exit() -> None:
+        alive = known()
+        if alive is not None:
+            alive.finish()
+
+    def in_child() -> None:
+        alive = known()
+        if alive is not None:
+            alive.abandon()
+
+    atexit.register(at_exit)
+    os.register_at_fork(after_in_child=in_child)
+
+
+def _has_megatron() -> bool:
+    import sys
+
+    return "megatron.core" in sys.modules
