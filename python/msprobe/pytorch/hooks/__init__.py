@@ -1,0 +1,1 @@
+"""Where training is observed: modules, functions, gradients."""
