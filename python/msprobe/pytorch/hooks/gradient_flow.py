@@ -17,6 +17,9 @@ from torch import Tensor
 
 # The bare functions: wrapped ones (``torch.add`` may be, by whoever collects API calls) would be seen.
 _add: Callable[[Tensor, Tensor], Tensor] = torch._C._VariableFunctions.add
+_as_strided: Callable[..., Tensor] = torch._C._VariableFunctions.as_strided
+_empty_strided: Callable[..., Tensor] = torch._C._VariableFunctions.empty_strided
+_copy: Callable[[Tensor, Tensor], Tensor] = Tensor.copy_
 _task: Callable[[], int] = torch._C._current_graph_task_id
 _will_run: Callable[[Any], bool] = torch._C._will_engine_execute_node
 
@@ -43,12 +46,36 @@ class Sink(Protocol):
         """Something went wrong in the watch itself; training goes on, a gradient may be missing."""
 
 
+class Region(NamedTuple):
+    """Where a view lies in its base, to find the view's gradient in that of the base."""
+
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int
+    base_size: tuple[int, ...]
+    base_stride: tuple[int, ...]
+
+    def of(self, grad: Tensor | None) -> Tensor | None:
+        if grad is None:
+            return None
+        with torch.no_grad():
+            if grad.stride() != self.base_stride:
+                plain = _empty_strided(self.base_size, self.base_stride, dtype=grad.dtype, device=grad.device)
+                grad = _copy(plain, grad)
+            return _as_strided(grad, self.size, self.stride, grad.storage_offset() + self.offset)
+
+
 class Station(NamedTuple):
-    """A node where gradients of a call pass: which of its gradients belong to which positions."""
+    """A node where gradients of a call pass: which of its gradients belong to which positions.
+
+    With a region, the gradient is that of a base, and the output (after the node, the input) a view of it.
+    """
 
     bit: int
     outputs: tuple[tuple[int, int], ...]  # (position among outputs, index in the node's gradients)
     inputs: tuple[tuple[int, int], ...]  # (position among inputs, index in the node's gradients)
+    unless: int = 0  # the station stands in for another one, of this bit, that does not run
+    region: Region | None = None
 
 
 class Call:
@@ -96,13 +123,16 @@ class Call:
         task = _task()
         station = tap.station
         first = task != self.task
+        if not first and (self.expected | self.fired) & station.unless:
+            return
         if first:
             self._begin(task, tap.sequence)
         if not self.expected & station.bit:
             self._expect(tap)
         self.fired |= station.bit
         for position, index in station.outputs:
-            self._tell_output(position, grads[index])
+            grad = grads[index]
+            self._tell_output(position, grad if station.region is None else station.region.of(grad))
         if first:
             self._tell_absent(tap)
         self.open_outputs -= 1
@@ -118,6 +148,8 @@ class Call:
             return  # this pass came in from aside, past the outputs
         self.fired |= station.bit
         if self.expected & station.bit:
+            if station.region is not None:
+                grads = tuple(map(station.region.of, grads))
             self._arrived(station, grads)
 
     def _begin(self, task: int, sequence: int) -> None:
@@ -137,7 +169,9 @@ class Call:
         largest of all that will, and everything else that will run is among the smaller ones it knows.
         """
         for node, station in tap.below:
-            if (self.expected | self.fired) & station.bit or not (node is None or _will_run(node)):
+            if (self.expected | self.fired) & (station.bit | station.unless) or not (
+                node is None or _will_run(node)
+            ):
                 continue
             self.expected |= station.bit
             self.open += 1
@@ -198,7 +232,7 @@ class Call:
 
 
 class Tap(NamedTuple):
-    """A call's part in an output node. `below`: its stations here (None instead of the node) and at older nodes.
+    """A call's part in an output node. `below`: its stations here (None for the node) and at older nodes.
 
     The outputs of one call thus keep each other's graphs alive, as they do with full backward hooks.
     """

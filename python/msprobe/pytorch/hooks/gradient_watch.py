@@ -25,6 +25,7 @@ from msprobe.pytorch.hooks.gradient_flow import (
     Exits,
     LeafTaps,
     NodeTaps,
+    Region,
     Sink,
     Station,
     Tap,
@@ -42,18 +43,22 @@ _ACCUMULATE = 2**64 - 1  # the sequence number of every AccumulateGrad
 Edges = dict[Any, dict[int, list[int]]]  # node -> output number -> positions of inputs
 Leaves = dict[int, tuple[Tensor, list[int]]]  # id -> the leaf itself and positions
 Found = dict[Any, dict[int, list[int]]]  # node -> index in next_functions -> positions of inputs
+Bases = dict[
+    Any, list[tuple[int, int, Region]]
+]  # node -> (output number, position of the view, where it lies)
 
 
 class Entry:
     """A module call that is running."""
 
-    __slots__ = ("__weakref__", "call", "edges", "leafy", "leaves", "marked", "start")
+    __slots__ = ("__weakref__", "bases", "call", "edges", "leafy", "leaves", "marked", "start")
 
-    def __init__(self, call: Call, edges: Edges, leaves: Leaves, leafy: bool) -> None:
+    def __init__(self, call: Call, edges: Edges, leaves: Leaves, bases: Bases, leafy: bool) -> None:
         self.call = call
         self.start = call.begin_sequence
         self.edges = edges
         self.leaves = leaves
+        self.bases = bases
         self.leafy = leafy  # this call or one around it has leaves among its inputs
         self.marked: set[int] = set()  # sequence numbers of output nodes of calls inside, with known exits
 
@@ -76,7 +81,7 @@ class GradientWatch:
         self._local = threading.local()
 
     def enter(self, args: tuple[Any, ...]) -> Entry | None:
-        """Before the forward call: note where the inputs are in the graph. None if nothing is to be watched."""
+        """Before the forward call: note where the inputs are. None if nothing is to be watched."""
         if not _grad_enabled() or _compiling():
             return None
         try:
@@ -107,7 +112,7 @@ class GradientWatch:
         return None if found is None else (found.kind, found)
 
     def attach(self, token: Boundary, callback: Callback) -> None:
-        """Call back in every pass: with all input gradients at the end, with all output gradients at the begin."""
+        """Call back in every pass: with the input gradients at its end, the output gradients at its begin."""
         kind, call = token
         with self._lock:
             if kind == "input":
@@ -128,6 +133,7 @@ class GradientWatch:
     def _enter(self, args: tuple[Any, ...]) -> Entry:
         edges: Edges = {}
         leaves: Leaves = {}
+        bases: Bases = {}
         position = 0
         for tensor in flatten(args):
             node = tensor.grad_fn
@@ -135,13 +141,16 @@ class GradientWatch:
                 leaves.setdefault(id(tensor), (tensor, []))[1].append(position)
             else:
                 edges.setdefault(node, {}).setdefault(tensor.output_nr, []).append(position)
+                found = _in_base(tensor)
+                if found is not None:
+                    bases.setdefault(found[0], []).append((found[1], position, found[2]))
             position += 1
         running = self._running()
         around = running[-1]() if running else None
         leafy = bool(leaves) or (around is not None and around.leafy)
         # Last: asking a view for its node may make one.
         call = Call(self._sink, next(self._serials), _next_sequence(), position)
-        entry = Entry(call, edges, leaves, leafy)
+        entry = Entry(call, edges, leaves, bases, leafy)
         running.append(weakref.ref(entry))
         return entry
 
@@ -153,6 +162,7 @@ class GradientWatch:
 
         nodes: dict[Any, list[tuple[int, int]]] = {}
         leaves: Leaves = {}
+        views: list[tuple[int, Any, Any, int, Region]] = []
         position = 0
         for tensor in flatten(output):
             node = tensor.grad_fn
@@ -160,6 +170,9 @@ class GradientWatch:
                 leaves.setdefault(id(tensor), (tensor, []))[1].append(position)
             else:
                 nodes.setdefault(node, []).append((position, tensor.output_nr))
+                base = _in_base(tensor)
+                if base is not None:
+                    views.append((position, node, *base))
             position += 1
         if not position:
             return
@@ -181,13 +194,26 @@ class GradientWatch:
 
         end = _next_sequence()
         roots = [node for sequence, node, _ in ends if entry.start <= sequence < end]
-        found, exits = self._walk(roots, entry, end)
+        own = {node: station.bit for _, node, station in ends}
+        for position, node, base, index, region in views:
+            # Changed in place later, the view gets a new node; its old one, noted above, does not run.
+            places = entry.edges.get(base, {}).get(index, ())
+            through = tuple((place, index) for place in places)
+            station = Station(bit, ((position, index),), through, own[node], region)
+            ends.append((base._sequence_nr(), base, station))
+            bit <<= 1
+        found, copied, exits = self._walk(roots, entry, end)
         stations = list(ends)
         for node, inner in found.items():
             station = Station(bit, (), tuple((p, index) for index, places in inner.items() for p in places))
             stations.append((node._sequence_nr(), node, station))
             bit <<= 1
             # Calls inside have left before, so their hooks are called before: they complete first.
+            node.register_hook(EdgeHook(call, station, self._lock))
+        for node, place, region in copied:
+            station = Station(bit, (), ((place, 0),), 0, region)
+            stations.append((node._sequence_nr(), node, station))
+            bit <<= 1
             node.register_hook(EdgeHook(call, station, self._lock))
 
         for sequence, node, station in ends:
@@ -204,16 +230,19 @@ class GradientWatch:
         if around is not None and len(roots) != 1:
             around.marked |= entry.marked
 
-    def _walk(self, roots: list[Any], entry: Entry, end: int) -> tuple[Found, Exits]:
-        """Nodes with edges to the inputs, and all edges that leave the call.
+    def _walk(
+        self, roots: list[Any], entry: Entry, end: int
+    ) -> tuple[Found, list[tuple[Any, int, Region]], Exits]:
+        """Nodes with edges to the inputs, nodes that copy into the base of an input, all edges that leave.
 
         Only nodes made during the call are entered. A call inside that has one output node has left its exits
         there: they are taken instead of walking it once more, so a node is seen about once however deep
         modules are nested. Exits to parameters are left out unless a call around has a leaf as input.
         """
         start, inputs, marked = entry.start, entry.edges, entry.marked
-        leaves, leafy = entry.leaves, entry.leafy
+        leaves, leafy, bases = entry.leaves, entry.leafy, entry.bases
         found: Found = {}
+        copied: dict[tuple[Any, int], tuple[Any, int, Region]] = {}
         exits: Exits = []
         seen = set(roots)
         todo = list(roots)
@@ -251,11 +280,16 @@ class GradientWatch:
                             seen.add(target)
                             todo.append(target)
                         continue
+                    elif target in bases and type(holder).__name__ == "CopySlices":
+                        # A view changed in place: the change is recorded at its base.
+                        for wanted, place, region in bases[target]:
+                            if wanted == number:
+                                copied[holder, place] = (holder, place, region)
                     if leaving is None:
                         leaving = []
                         exits.append((holder, leaving))
                     leaving.append(edge)
-        return found, exits
+        return found, list(copied.values()), exits
 
     def _taps(self, node: Any) -> NodeTaps:
         metadata = node.metadata
@@ -315,6 +349,19 @@ def _collect(value: Any, found: list[Tensor]) -> None:
     elif isinstance(value, Mapping):
         for item in value.values():
             _collect(item, found)
+
+
+def _in_base(tensor: Tensor) -> tuple[Any, int, Region] | None:
+    """For a view: the node and output number of its base, and where in it the view lies."""
+    if not tensor._is_view():
+        return None
+    base: Any = tensor._base
+    node = base.grad_fn
+    if node is None or base.dtype != tensor.dtype or tensor.layout != torch.strided:
+        return None
+    offset = tensor.storage_offset() - base.storage_offset()
+    region = Region(tuple(tensor.shape), tensor.stride(), offset, tuple(base.shape), base.stride())
+    return node, base.output_nr, region
 
 
 def _passed_through(
