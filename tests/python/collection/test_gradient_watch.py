@@ -21,7 +21,7 @@ def _seed() -> None:
     torch.manual_seed(7)
 
 
-class PreNorm(nn.Module):
+class PreNorm(nn.Module):  # type: ignore[misc]
     def __init__(self, width: int) -> None:
         super().__init__()
         self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
@@ -33,7 +33,7 @@ class PreNorm(nn.Module):
         return x + self.mlp(self.norm2(x))
 
 
-class SelfAttention(nn.Module):
+class SelfAttention(nn.Module):  # type: ignore[misc]
     def __init__(self, width: int) -> None:
         super().__init__()
         self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
@@ -43,7 +43,7 @@ class SelfAttention(nn.Module):
         return self.out((q @ k.transpose(-1, -2)).softmax(-1) @ v)
 
 
-class Function(nn.Module):
+class Function(nn.Module):  # type: ignore[misc]
     """A module around a plain function."""
 
     def __init__(self, function: Any) -> None:
@@ -54,7 +54,7 @@ class Function(nn.Module):
         return self.function(*args)
 
 
-class Twice(nn.Module):
+class Twice(nn.Module):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.shared = nn.Linear(5, 5)
@@ -63,7 +63,7 @@ class Twice(nn.Module):
         return self.shared(torch.tanh(self.shared(x)))
 
 
-class Heads(nn.Module):
+class Heads(nn.Module):  # type: ignore[misc]
     """Three outputs, none of which leads to another; all use the input."""
 
     def __init__(self) -> None:
@@ -122,6 +122,7 @@ def test_input_used_many_times_and_inputs_not_used() -> None:
     args = [torch.randn(4, requires_grad=True) * 3 for _ in range(3)]
     assert_same_gradients(model, *args[:2])
     # For an unused input, full hooks make up zeros, but only if another input is used. Here it is none.
+    args = [torch.randn(4, requires_grad=True) for _ in range(3)]
     with watched(model) as recorder:
         model(*args).sum().backward()
     ((_, inputs),) = recorder.of("root")
@@ -158,7 +159,7 @@ def test_module_in_place() -> None:
             assert mine is not None and theirs is not None and torch.equal(mine, theirs)
 
 
-class Viewing(nn.Module):
+class Viewing(nn.Module):  # type: ignore[misc]
     """As some versions of torch do in a linear layer on three axes."""
 
     def __init__(self) -> None:
@@ -219,7 +220,7 @@ def test_view_changed_in_place_inside_and_outside() -> None:
     assert torch.equal(inputs[0], x.grad)
 
 
-class Attention(nn.Module):
+class Attention(nn.Module):  # type: ignore[misc]
     def __init__(self, width: int) -> None:
         super().__init__()
         self.q, self.k, self.v, self.out = (nn.Linear(width, width) for _ in range(4))
@@ -229,7 +230,7 @@ class Attention(nn.Module):
         return self.out((q @ k.transpose(-1, -2)).softmax(-1) @ v)
 
 
-class PostNorm(nn.Module):
+class PostNorm(nn.Module):  # type: ignore[misc]
     """Separate q, k and v and a residual: four gradients meet at x, and their order of addition shows."""
 
     def __init__(self, width: int) -> None:

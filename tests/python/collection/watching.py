@@ -71,7 +71,7 @@ def watched(model: nn.Module, recorder: Recorder | None = None) -> Iterator[Reco
     numbers = itertools.count(len(recorder.names))
     modules = list(model.named_modules())
     for name, module in modules:
-        module.forward = _wrapped(watch, recorder, numbers, name or "root", module.forward)  # type: ignore[method-assign]
+        module.forward = _wrapped(watch, recorder, numbers, name or "root", module.forward)
     try:
         yield recorder
     finally:
