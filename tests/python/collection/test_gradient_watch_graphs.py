@@ -239,7 +239,7 @@ def test_transforms_and_compiled_modules_go_on() -> None:
 
 
 def test_boundaries() -> None:
-    """A function that gave back its argument has no node; it has the gradients of the module at the border."""
+    """A function that gave back its argument has no node; it has those of the module at the border."""
     recorder = Recorder()
     watch = GradientWatch(recorder)
     calls: list[tuple[str, list[Any]]] = []
