@@ -38,6 +38,7 @@ _grad_enabled: Callable[[], bool] = torch.is_grad_enabled
 # A graph being traced is not the one that will run. (torch 2.1 cannot tell.)
 _compiling: Callable[[], bool] = getattr(torch.compiler, "is_compiling", bool)
 _next_sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
+_LEAF_TAPS = 64
 _ACCUMULATE = 2**64 - 1  # the sequence number of every AccumulateGrad
 
 Edges = dict[Any, dict[int, list[int]]]  # node -> output number -> positions of inputs
@@ -302,6 +303,8 @@ class GradientWatch:
     def _leaf_taps(self, tensor: Tensor) -> LeafTaps:
         for hook in (tensor._backward_hooks or {}).values():
             if isinstance(hook, LeafTaps) and hook.key == self._key:
+                # Forward passes that no backward follows would pile up here.
+                del hook.taps[:-_LEAF_TAPS]
                 return hook
         taps = LeafTaps(self._lock, self._key)
         taps.handle = tensor.register_hook(taps)
