@@ -17,8 +17,9 @@ from msprobe.core.common.exceptions import FileCheckException, MsprobeException
 from msprobe.pytorch import PrecisionDebugger, module_dump, module_dump_end
 from msprobe.pytorch.debugger import precision_debugger
 
-from .conftest import NotingService
-from .helpers import log_lines, write_config
+from .helpers import NotingService, log_lines, write_config
+
+pytestmark = pytest.mark.usefixtures("services")
 
 MODEL = torch.nn.Linear(2, 2)
 OTHER = torch.nn.Tanh()
