@@ -16,10 +16,12 @@ import sys
 
 import msprobe
 import msprobe.core.tensor
+from msprobe.core import collect_config
 
 for framework in ("torch", "mindspore", "numpy"):
     assert importlib.util.find_spec(framework) is None, f"{framework} came along with the package"
     assert framework not in sys.modules
+assert collect_config.resolve().task == "statistics", "the packaged config.json is not what it should be"
 print(f"import msprobe {msprobe.__version__}: fine without a framework")
 PY
 fixtures=$OLDPWD/tests/fixtures

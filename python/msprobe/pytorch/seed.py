@@ -59,7 +59,7 @@ def _keeping_all(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _check(seed: object, mode: object, rm_dropout: object) -> None:
-    if not isinstance(seed, int) or not 0 <= seed <= MAX_SEED:
+    if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed <= MAX_SEED:
         _refuse(f"the seed must be an integer between 0 and {MAX_SEED}, currently it is {seed!r}")
     for name, value in (("mode", mode), ("rm_dropout", rm_dropout)):
         if not isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""A debugger of its own for every test, over a service that only notes what it is asked to do."""
+"""A debugger of its own for a test, over a service that only notes what it is asked to do."""
 
 from __future__ import annotations
 
@@ -6,35 +6,15 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 
-from msprobe import _native
-from msprobe.core.collect_config import DebuggerConfig
 from msprobe.pytorch import PrecisionDebugger, dataloader
 
-
-class NotingService:
-    """Every call, in order, as its name and arguments."""
-
-    made: list[NotingService]
-
-    def __init__(self, config: _native.Config) -> None:
-        assert type(config) is _native.Config
-        self.config = DebuggerConfig(config)
-        self.first_start = True
-        self.calls: list[tuple[Any, ...]] = []
-        self.made.append(self)
-
-    def __getattr__(self, name: str) -> Any:
-        def note(*arguments: Any) -> None:
-            self.calls.append((name, *arguments))
-
-        return note
+from .helpers import NotingService
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def services(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[NotingService]]:
     """The services made so far; no debugger is there at first."""
     NotingService.made = []

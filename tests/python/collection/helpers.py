@@ -1,4 +1,4 @@
-"""Configuration files and log lines for the tests of this directory."""
+"""A service, configuration files and log lines for the tests of this directory."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import json
 import re
 from pathlib import Path
 from typing import Any
+
+from msprobe import _native
+from msprobe.core.collect_config import DebuggerConfig
 
 _LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \(\d+\) (.*)")
 
@@ -22,3 +25,22 @@ def log_lines(output: str) -> list[str]:
     lines = [_LINE.fullmatch(line) for line in output.splitlines()]
     assert all(lines), output
     return [line[1] for line in lines if line]
+
+
+class NotingService:
+    """Every call, in order, as its name and arguments."""
+
+    made: list[NotingService]
+
+    def __init__(self, config: _native.Config) -> None:
+        assert type(config) is _native.Config
+        self.config = DebuggerConfig(config)
+        self.first_start = True
+        self.calls: list[tuple[Any, ...]] = []
+        self.made.append(self)
+
+    def __getattr__(self, name: str) -> Any:
+        def note(*arguments: Any) -> None:
+            self.calls.append((name, *arguments))
+
+        return note

@@ -17,6 +17,8 @@ from msprobe.pytorch import PrecisionDebugger
 
 from .helpers import log_lines, write_config
 
+pytestmark = pytest.mark.usefixtures("services")
+
 GOLDEN = Path(__file__).parents[2] / "golden/dump_pytorch/config_validation/cases.json"
 CASES: list[dict[str, Any]] = json.loads(GOLDEN.read_text(encoding="utf-8"))
 
@@ -127,11 +129,17 @@ def test_a_file_below_a_gibibyte_is_read(here: Path) -> None:
 
 
 def test_a_file_belongs_to_its_reader(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write_config(here)
-    owner = os.stat(path).st_uid  # noqa: PTH116
-    monkeypatch.setattr(os, "getuid", lambda: owner + 1)
+    path, lstat = write_config(here), os.lstat
+
+    def of_user_7(path: str) -> os.stat_result:
+        found = list(lstat(path))
+        found[4] = 7
+        return os.stat_result(found)
+
+    monkeypatch.setattr(os, "lstat", of_user_7)
+    monkeypatch.setattr(os, "getuid", lambda: 8)
     assert refused(path).code == FileCheckException.FILE_PERMISSION_ERROR
-    for caller in (owner, 0):
+    for caller in (7, 0):
         monkeypatch.setattr(os, "getuid", lambda caller=caller: caller)
         assert collect_config.resolve(path).dump_path == "./dump"
 

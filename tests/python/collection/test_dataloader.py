@@ -15,6 +15,8 @@ from msprobe.pytorch import PrecisionDebugger, dataloader
 
 from .helpers import log_lines, write_config
 
+pytestmark = pytest.mark.usefixtures("services")
+
 DEPRECATED = "[WARNING] The enable_dataloader feature will be deprecated in the future."
 ORIGINAL = _BaseDataLoaderIter.__next__
 

@@ -12,8 +12,9 @@ from msprobe.core.common.exceptions import FileCheckException
 from msprobe.pytorch import PrecisionDebugger, module_dump, module_dump_end
 from msprobe.pytorch.kernel_dump import KernelService, write_kernel_config
 
-from .conftest import NotingService
-from .helpers import log_lines, write_config
+from .helpers import NotingService, log_lines, write_config
+
+pytestmark = pytest.mark.usefixtures("services")
 
 WARNING = (
     "[WARNING] The current environment is not a complete NPU environment, and kernel dump cannot be used."

@@ -14,6 +14,8 @@ from msprobe.pytorch.log import current_rank, log_end, logger
 
 from .helpers import log_lines, write_config
 
+pytestmark = pytest.mark.usefixtures("services")
+
 
 @pytest.fixture
 def distributed(tmp_path: Path) -> Iterator[None]:

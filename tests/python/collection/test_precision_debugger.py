@@ -17,8 +17,9 @@ from msprobe.core.common.exceptions import FileCheckException, MsprobeException
 from msprobe.pytorch import PrecisionDebugger, module_dump, module_dump_end
 from msprobe.pytorch.debugger import precision_debugger
 
-from .conftest import NotingService
-from .helpers import log_lines, write_config
+from .helpers import NotingService, log_lines, write_config
+
+pytestmark = pytest.mark.usefixtures("services")
 
 MODEL = torch.nn.Linear(2, 2)
 OTHER = torch.nn.Tanh()
@@ -281,7 +282,7 @@ def test_module_dump(here: Path) -> None:
     module_dump(MODEL, "MyNet")
     module_dump_end()
     assert calls(made) == [("module_dump", MODEL, "MyNet"), ("module_dump_end",)]
-    wrong: list[Any] = [(3, "MyNet"), ([MODEL], "MyNet"), (MODEL, 3), (MODEL, None)]
+    wrong: list[Any] = [(3, "MyNet"), (SCRIPTED, "MyNet"), ([MODEL], "MyNet"), (MODEL, 3), (MODEL, None)]
     for module, name in wrong:
         with pytest.raises(MsprobeException) as raised:
             module_dump(module, name)
@@ -368,9 +369,14 @@ def test_wrong_names_and_flags_are_skipped(
     made = debugger(here, level="debug")
     made.save(1, name, save_backward)
     assert calls(made) == []
-    (line,) = log_lines(capsys.readouterr().out)
-    wrong = "save_backward" if isinstance(name, str) else "name"
-    assert line.startswith(f"[WARNING] PrecisionDebugger.save {wrong} not valid")
+    expected = (
+        "save_backward name not valid, should be bool. Skip"
+        if isinstance(name, str)
+        else "save name not valid, should be string. skip"
+    )
+    assert log_lines(capsys.readouterr().out) == [
+        f"[WARNING] PrecisionDebugger.{expected} current save process."
+    ]
 
 
 @pytest.mark.parametrize(

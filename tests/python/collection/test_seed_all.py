@@ -105,6 +105,7 @@ def test_an_npu_is_seeded_where_there_is_one(monkeypatch: pytest.MonkeyPatch) ->
         {"seed": 1.0},
         {"seed": "1"},
         {"seed": None},
+        {"seed": True},
         {"mode": 1},
         {"mode": None},
         {"rm_dropout": 0},

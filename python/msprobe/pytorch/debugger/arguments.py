@@ -30,8 +30,7 @@ def named_models(model: object) -> list[tuple[str, Any]]:
 
 
 def _module(model: object) -> Any:
-    # Hooks on a compiled module would not see its values.
-    if isinstance(model, torch.nn.Module) and not isinstance(model, torch.jit.ScriptModule):
+    if _is_module(model):
         return model
     raise invalid(
         "The 'model' parameter must be a torch.nn.Module or list[torch.nn.Module] type, "
@@ -74,7 +73,7 @@ def checked_custom_api(module: object, api: object, api_prefix: object) -> str:
 
 
 def checked_module_dump(module: object, dump_name: object) -> None:
-    if not isinstance(module, torch.nn.Module):
+    if not _is_module(module):
         raise invalid(
             f"module_dump takes a torch.nn.Module, currently there is an unsupported {type(module)} type."
         )
@@ -94,12 +93,12 @@ def can_save(variable: object, name: object, save_backward: object) -> bool:
         return False
     if not isinstance(name, str):
         core_logger.warning(
-            "PrecisionDebugger.save name not valid, should be string. Skip current save process."
+            "PrecisionDebugger.save name not valid, should be string. skip current save process."
         )
         return False
     if not isinstance(save_backward, bool):
         core_logger.warning(
-            "PrecisionDebugger.save save_backward not valid, should be bool. Skip current save process."
+            "PrecisionDebugger.save_backward name not valid, should be bool. Skip current save process."
         )
         return False
     return True
@@ -115,6 +114,11 @@ def _is_saved(variable: object, depth: int) -> bool:
     if isinstance(variable, dict):
         return all(isinstance(key, str) and _is_saved(item, depth - 1) for key, item in variable.items())
     return False
+
+
+def _is_module(value: object) -> bool:
+    # Hooks on a compiled module would not see its values.
+    return isinstance(value, torch.nn.Module) and not isinstance(value, torch.jit.ScriptModule)
 
 
 def _is_int(value: object) -> bool:
