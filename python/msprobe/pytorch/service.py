@@ -43,9 +43,8 @@ class Service:
         self._collector = _native.Collector(config, self._adapter)
         self._waits = Waits(self._collector, self.window)
         self._apis = ApiHooks(self._collector, self.window, self._waits)
-        backward = not set(config.data_mode) & {"forward"} or bool(set(config.data_mode) & {"backward"})
-        self._modules = ModuleHooks(self._collector, self.window, backward and config.task != "free_benchmark")
-        if self._modules.watch is not None and config.level == "mix":
+        self._modules = ModuleHooks(self._collector, self.window)
+        if config.level == "mix":
             self._adapter.border = self._border
         self._adapter.on_notice = self._flush_when_over
         self._install()
@@ -257,8 +256,8 @@ class Service:
     def _border(self, tensor: Any, api: int, index: int) -> bool:
         """A function returned its argument, which stands at the border of a module: its gradient is the border's."""
         watch = self._modules.watch
-        found = None if watch is None else watch.boundary(tensor)
-        if watch is None or found is None:
+        found = watch.boundary(tensor)
+        if found is None:
             return False
         kind, token = found
         # After the module's own record where gradients leave it, before those inside where they come in.

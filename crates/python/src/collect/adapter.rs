@@ -178,9 +178,9 @@ impl Adapter {
         if border.is_none() { Ok(false) } else { border.call1((tensor, api, index))?.extract() }
     }
 
-    /// Something to log.
-    pub(crate) fn notice(&self, py: Python<'_>, is_warning: bool, text: &str) {
-        if let Err(error) = self.object(py).call_method1(intern!(py, "notice"), (is_warning, text)) {
+    /// Things to log: whether each is a warning, and its text.
+    pub(crate) fn tell(&self, py: Python<'_>, notices: Vec<(bool, String)>) {
+        if let Err(error) = self.object(py).call_method1(intern!(py, "tell"), (notices,)) {
             error.write_unraisable(py, None);
         }
     }

@@ -46,8 +46,10 @@ impl Session {
 
     /// Has everything logged that there is to log.
     pub(crate) fn tell(&self, py: Python<'_>) {
-        for notice in self.collector.take_notices() {
-            self.adapter.notice(py, notice.is_warning(), &notice.text());
+        let notices = self.collector.take_notices();
+        if !notices.is_empty() {
+            let told = notices.iter().map(|notice| (notice.is_warning(), notice.text())).collect();
+            self.adapter.tell(py, told);
         }
     }
 

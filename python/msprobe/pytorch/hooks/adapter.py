@@ -96,7 +96,7 @@ class Adapter:
             return {"type": "torch.memory_format", "format": _MEMORY_FORMATS.get(value, str(value))}
         if _is_numpy_scalar(type(value)):
             item = value.item()
-            return None if isinstance(item, complex) else {"type": type(value).__name__, "value": item}
+            return None if isinstance(item, complex) else {"type": _numpy_name(type(value)), "value": item}
         if dist.is_available():
             return _distributed(value)
         return None
@@ -149,9 +149,11 @@ class Adapter:
     def describe_stack(self, frame: FrameType) -> tuple[list[str], bool]:
         return frames.describe_stack(frame)
 
-    def notice(self, is_warning: bool, text: str) -> None:
-        (logger.warning if is_warning else logger.info)(text)
-        if self.on_notice is not None:
+    def tell(self, notices: list[tuple[bool, str]]) -> None:
+        """Logs what happened, warnings and information."""
+        for is_warning, text in notices:
+            (logger.warning if is_warning else logger.info)(text)
+        if notices and self.on_notice is not None:
             self.on_notice()
 
     def failed(self, phase: str, name: str, error: BaseException) -> None:
@@ -235,6 +237,11 @@ def _reduce_ops() -> tuple[type, ...]:
 
 def _is_numpy_scalar(cls: type) -> bool:
     return any(base.__module__ == "numpy" and base.__name__ == "generic" for base in cls.__mro__)
+
+
+def _numpy_name(cls: type) -> str:
+    """numpy 2 calls bool what numpy 1 called bool_, and so do dumps."""
+    return "bool_" if cls.__name__ == "bool" else cls.__name__
 
 
 def _is_integer(tensor: torch.Tensor) -> bool:

@@ -18,8 +18,8 @@ import torch.distributed as dist
 from msprobe import _native
 from msprobe.core.common.log import logger
 from msprobe.pytorch.hooks.api_list import read_api_list
-from msprobe.pytorch.hooks.collectives import Waits, collective_wrapper
-from msprobe.pytorch.hooks.window import Window
+from msprobe.pytorch.hooks.collectives import Waits
+from msprobe.pytorch.hooks.window import Window, is_compiling
 
 Function = Callable[..., Any]
 
@@ -33,11 +33,12 @@ class Patch(NamedTuple):
     wrapper: Function
 
 
-def api_wrapper(original: Function, name: str, api: int, collector: _native.Collector, window: Window) -> Function:
-    """A function that records its calls under the number ``api``."""
-    begin, end, fail = collector.api_begin, collector.api_end, collector.api_fail
+def api_wrapper(
+    original: Function, name: str, api: int, collector: _native.Collector, window: Window, end: Function
+) -> Function:
+    """A function that records its calls under the number ``api``; ``end`` takes what it returned."""
+    begin, fail = collector.api_begin, collector.api_fail
     inside = window.inside
-    is_compiling = torch.compiler.is_compiling
     frame = sys._getframe
 
     def api_function(*args: Any, **kwargs: Any) -> Any:
@@ -68,6 +69,7 @@ def dressed(wrapper: Function, original: Function, name: str) -> Function:
         value = getattr(original, attribute, None)
         if isinstance(value, str):
             setattr(wrapper, attribute, value)
+    wrapper.__dict__.update(getattr(original, "__dict__", {}))
     return wrapper
 
 
@@ -99,10 +101,8 @@ class ApiHooks:
         except AttributeError:
             return
         api = self._collector.add_api(f"{section.prefix}.{name}")
-        if section.name == "distributed":
-            wrapper = collective_wrapper(original, name, api, self._collector, self._window, self._waits)
-        else:
-            wrapper = api_wrapper(original, name, api, self._collector, self._window)
+        end = self._waits.end if section.name == "distributed" else self._collector.api_end
+        wrapper = api_wrapper(original, name, api, self._collector, self._window, end)
         for target in section.targets:
             try:
                 owner = operator.attrgetter(parent)(target) if parent else target
@@ -149,7 +149,7 @@ class ApiHooks:
         """Wraps a function of the user's."""
         original = getattr(owner, name)
         api = self._collector.add_api(f"{prefix}.{name}")
-        wrapper = api_wrapper(original, name, api, self._collector, self._window)
+        wrapper = api_wrapper(original, name, api, self._collector, self._window, self._collector.api_end)
         setattr(owner, name, wrapper)
         self._custom[f"{owner}.{name}"] = Patch(owner, name, original, wrapper)
 

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from typing import Any, Callable
+from typing import Any
 
-import torch
 import torch.distributed as dist
 
 from msprobe import _native
 from msprobe.pytorch.hooks.window import Window
-
-Function = Callable[..., Any]
-
 
 class _Pending:
     """A call whose works are not all waited for."""
@@ -50,10 +45,17 @@ class Waits:
         wait.__doc__ = original.__doc__
         dist.Work.wait = wait  # type: ignore[method-assign]
 
-    def add(self, works: list[Any], call: _native.ApiCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def end(self, call: _native.ApiCall, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        """A collective has returned: it is complete, or there are works to wait for."""
+        works = _works(result)
+        if not works:
+            self._collector.collective_end(call, args, kwargs, True)
+            return
         pending = _Pending(call, args, kwargs, len(works))
         for work in works:
             self._pending[id(work)] = (work, pending)
+        # Several works at once: what the arguments are now may be all that is ever known.
+        self._collector.collective_begun(call, args, kwargs, isinstance(result, list))
 
     def _done(self, work: Any) -> None:
         entry = self._pending.pop(id(work), None)
@@ -73,44 +75,6 @@ class Waits:
         for _, pending in self._pending.values():
             self._collector.api_fail(pending.call)
         self._pending.clear()
-
-
-def collective_wrapper(
-    original: Function, name: str, api: int, collector: _native.Collector, window: Window, waits: Waits
-) -> Function:
-    """Like other wrappers, but with the output taken from the arguments."""
-    from msprobe.pytorch.hooks.apis import dressed
-
-    begin, fail = collector.api_begin, collector.api_fail
-    inside = window.inside
-    is_compiling = torch.compiler.is_compiling
-    frame = sys._getframe
-    is_batch = name == "batch_isend_irecv"
-
-    def api_function(*args: Any, **kwargs: Any) -> Any:
-        if not window.apis or is_compiling() or inside.api:
-            return original(*args, **kwargs)
-        inside.api = True
-        call = None
-        try:
-            call = begin(api, args, kwargs, frame())
-            result = original(*args, **kwargs)
-            if call is not None:
-                works = _works(result)
-                if works:
-                    waits.add(works, call, args, kwargs)
-                    collector.collective_begun(call, args, kwargs, is_batch)
-                else:
-                    collector.collective_end(call, args, kwargs, True)
-            return result
-        except BaseException:
-            if call is not None:
-                fail(call)
-            raise
-        finally:
-            inside.api = False
-
-    return dressed(api_function, original, name)
 
 
 def _works(result: Any) -> list[Any]:

@@ -12,7 +12,7 @@ import torch
 from msprobe import _native
 from msprobe.core.common.log import logger
 from msprobe.pytorch.hooks.gradient_watch import Entry, GradientWatch
-from msprobe.pytorch.hooks.window import Window
+from msprobe.pytorch.hooks.window import Window, is_compiling
 
 
 class _Running(threading.local):
@@ -25,10 +25,10 @@ class _Running(threading.local):
 class ModuleHooks:
     """All hooked modules of a run."""
 
-    def __init__(self, collector: _native.Collector, window: Window, watches_gradients: bool) -> None:
+    def __init__(self, collector: _native.Collector, window: Window) -> None:
         self.collector = collector
         self.window = window
-        self.watch = GradientWatch(_Sink(collector, window)) if watches_gradients else None
+        self.watch = GradientWatch(_Sink(collector, window))
         self.running = _Running()
         self._hooked: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
 
@@ -80,16 +80,16 @@ class ModuleHook:
         self.is_enabled = True
 
     def before(self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        if not self.is_enabled or torch.compiler.is_compiling():
+        if not self.is_enabled or is_compiling():
             return
         hooks = self._hooks
         recording = hooks.window.open
         call = hooks.collector.module_begin(self._module, args, kwargs, recording)
-        entry = hooks.watch.enter(args) if recording and hooks.watch is not None else None
+        entry = hooks.watch.enter(args) if recording else None
         hooks.running.calls.append((self, call, entry, sys.exc_info()[1]))
 
     def after(self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
-        if torch.compiler.is_compiling():
+        if is_compiling():
             return
         hooks = self._hooks
         calls = hooks.running.calls
@@ -108,7 +108,7 @@ class ModuleHook:
         present = {name: value for name, value in parameters.items() if value is not None}
         if hooks.collector.module_end(call, args, kwargs, output, present, sys._getframe()):
             self._watch_parameters(present)
-        if entry is not None and hooks.watch is not None:
+        if entry is not None:
             hooks.watch.leave(entry, call.number, output)
 
     def _watch_parameters(self, parameters: dict[str, torch.Tensor]) -> None:

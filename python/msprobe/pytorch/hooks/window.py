@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import threading
+from typing import Callable
+
+import torch
 
 
 class _Inside(threading.local):
@@ -29,3 +32,17 @@ class Window:
     def pause_apis(self, paused: bool) -> None:
         self.paused = paused
         self.apis = self.open and not paused
+
+
+def _is_compiling() -> Callable[[], bool]:
+    """torch 2.1 has it under another name."""
+    newer: Callable[[], bool] | None = getattr(torch.compiler, "is_compiling", None)
+    if newer is not None:
+        return newer
+    import torch._dynamo
+
+    return torch._dynamo.is_compiling
+
+
+is_compiling = _is_compiling()
+"""Whether the code that asks is being compiled rather than run."""
