@@ -39,9 +39,9 @@ def _is_compiling() -> Callable[[], bool]:
     newer: Callable[[], bool] | None = getattr(torch.compiler, "is_compiling", None)
     if newer is not None:
         return newer
-    import torch._dynamo
+    from torch._dynamo import is_compiling as older
 
-    return torch._dynamo.is_compiling
+    return older
 
 
 is_compiling = _is_compiling()
