@@ -247,7 +247,9 @@ mod tests {
             Value::String(value) => text.string(value),
             Value::Array(items) => {
                 text.begin_array();
-                items.iter().for_each(|item| put(text, item));
+                for item in items {
+                    put(text, item);
+                }
                 text.end_array();
             }
             Value::Object(members) => {

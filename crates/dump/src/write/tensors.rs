@@ -320,7 +320,8 @@ mod tests {
         let data = vec![7u8; 1 << 20];
         let used = || {
             let state = pool.shared.lock();
-            (state.free_bytes + state.free.iter().map(Vec::len).sum::<usize>()) / 2 + state.busy_bytes
+            assert_eq!(state.free_bytes, state.free.iter().map(Vec::len).sum::<usize>());
+            state.free_bytes + state.busy_bytes
         };
         for index in 0..400usize {
             let bytes = (index * 7919) % 100_000;
