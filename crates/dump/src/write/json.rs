@@ -194,6 +194,12 @@ fn dress_exponent(out: &mut String) {
 /// Adds a string in quotes, everything outside printable ASCII escaped.
 pub(super) fn push_string(out: &mut String, value: &str) {
     out.push('"');
+    // Nearly every string is plain, and looking at all of its bytes at once is quicker than stopping early.
+    if value.bytes().fold(true, |plain, byte| plain & is_plain(byte)) {
+        out.push_str(value);
+        out.push('"');
+        return;
+    }
     let mut rest = value;
     while let Some(at) = rest.bytes().position(|byte| !is_plain(byte)) {
         out.push_str(&rest[..at]);
@@ -208,7 +214,7 @@ pub(super) fn push_string(out: &mut String, value: &str) {
 }
 
 fn is_plain(byte: u8) -> bool {
-    matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\'
+    matches!(byte, b' '..=b'~') & (byte != b'"') & (byte != b'\\')
 }
 
 fn push_escaped(out: &mut String, char: char) {

@@ -99,11 +99,6 @@ impl Queue {
         if self.held_bodies > 0 { self.held_bytes } else { 0 }
     }
 
-    /// Bytes of everything.
-    pub(super) fn bytes(&self) -> usize {
-        self.ready_bytes + self.held_bytes + self.loose_bytes
-    }
-
     /// Whether something could be written now.
     pub(super) fn has_ready(&self) -> bool {
         self.ready > 0 || self.loose_bytes > 0
@@ -267,6 +262,10 @@ mod tests {
         Change::Set { body: body.into(), room: 0 }
     }
 
+    fn bytes(queue: &Queue) -> usize {
+        queue.ready_bytes + queue.held_bytes + queue.loose_bytes
+    }
+
     fn names(batch: &Batch) -> Vec<&str> {
         batch.records.iter().map(|entry| entry.name.as_str()).collect()
     }
@@ -288,7 +287,7 @@ mod tests {
         queue.open("e");
         assert!(queue.take_forced().records.is_empty());
         assert_eq!(queue.take_last().records[0].state, State::Gone);
-        assert_eq!(queue.bytes(), 0);
+        assert_eq!(bytes(&queue), 0);
     }
 
     #[test]
@@ -310,7 +309,7 @@ mod tests {
         assert!(matches!(&batch.changes[&0], Change::Close { body } if body == "2"));
         assert!(matches!(&batch.changes[&1], Change::Remove));
         assert!(matches!(&batch.changes[&2], Change::Set { body, .. } if body == "3"));
-        assert_eq!((queue.bytes(), queue.has_ready()), (0, false));
+        assert_eq!((bytes(&queue), queue.has_ready()), (0, false));
     }
 
     proptest! {
@@ -350,7 +349,7 @@ mod tests {
                 prop_assert_eq!(queue.loose_bytes, 0);
             }
             out += queue.take_last().bytes;
-            prop_assert_eq!(queue.bytes(), 0);
+            prop_assert_eq!(bytes(&queue), 0);
             prop_assert!(out as u64 >= opened * ENTRY_BYTES as u64);
         }
     }
