@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use msprobe_dump::write::{Files, Header, JsonText, StepWriter};
 use serde_json::Value;
@@ -108,35 +108,31 @@ fn calls_in(dir: &Path) -> Result<usize, Box<dyn std::error::Error>> {
 fn killed_at_any_moment() -> Outcome {
     let program = std::env::current_exe()?;
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
-    let (mut most, mut replaced) = (0, 0);
+    let mut most = 0;
     let dir = tempfile::tempdir()?;
-    for _ in 0..KILLS {
+    for kill in 0..KILLS {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let delay = Duration::from_micros(5_000 + (state >> 33) % 60_000);
+        let delay = Duration::from_micros((state >> 33) % 60_000);
         let mut child = Command::new(&program).arg("child").arg(dir.path()).stdout(Stdio::piped()).spawn()?;
-        let output = child.stdout.take().ok_or("no output")?;
-        let start = Instant::now();
-        std::thread::sleep(delay.saturating_sub(start.elapsed()));
+        let mut lines = BufReader::new(child.stdout.take().ok_or("no output")?).lines();
+        // Half of them may die before they have written anything.
+        let first = if kill % 2 == 0 { lines.next().transpose()? } else { None };
+        std::thread::sleep(delay);
         child.kill()?;
         child.wait()?;
-        let lines: Vec<String> = BufReader::new(output).lines().collect::<Result<_, _>>()?;
-        let safe = lines.iter().rev().find_map(|line| line.strip_prefix("safe ")?.parse::<usize>().ok());
-        replaced += usize::from(safe.is_some());
-        if let Some(safe) = safe {
+        let said: Vec<String> = first.into_iter().map(Ok).chain(lines).collect::<Result<_, _>>()?;
+        if let Some(safe) = said.iter().rev().find_map(|line| line.strip_prefix("safe ")?.parse().ok()) {
             let calls = calls_in(dir.path())?;
             assert!(calls >= safe, "{safe} calls were safe, {calls} are there");
             most = most.max(calls);
-        } else if dir.path().join("construct.json").exists() {
+        } else {
             // Killed so early that a file may be the one of the run before.
             for name in ["dump.json", "stack.json", "construct.json"] {
                 serde_json::from_str::<Value>(&fs::read_to_string(dir.path().join(name))?)?;
             }
         }
     }
-    assert!(
-        most > 10 * ROUND && replaced > KILLS as usize / 2,
-        "{replaced} runs got going, up to {most} calls"
-    );
+    assert!(most > 2 * ROUND, "at most {most} calls");
     Ok(())
 }
 

@@ -277,7 +277,9 @@ fn nobody_waits_for_records_that_have_nothing_to_write() {
     assert_eq!(data(dir.path()), []);
     writer.close(ids[1], "1".into());
     writer.flush().unwrap();
-    ids.into_iter().for_each(|id| writer.abandon(id));
+    for id in ids {
+        writer.abandon(id);
+    }
     writer.finish().unwrap();
     assert_eq!(data(dir.path()), [(name, json!(1))]);
 }

@@ -214,7 +214,7 @@ pub(super) fn push_string(out: &mut String, value: &str) {
 }
 
 fn is_plain(byte: u8) -> bool {
-    matches!(byte, b' '..=b'~') & (byte != b'"') & (byte != b'\\')
+    matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\'
 }
 
 fn push_escaped(out: &mut String, char: char) {
