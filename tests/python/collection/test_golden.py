@@ -1,4 +1,4 @@
-"""Every recorded case, trained again: same files, records, numbers and log, except where deviations.py says."""
+"""Every recorded case, trained again: same files, records, numbers and log, except for deviations.py."""
 
 from __future__ import annotations
 
