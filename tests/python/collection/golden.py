@@ -204,9 +204,13 @@ def _tensors(name: str, expected: Any, got: Any) -> list[str]:
 
 # Log
 
-STAMP = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \(\d+\) ")
+STAMP = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \(\d+\) (?=\[)")
 
 
 def log_lines(output: str) -> list[str]:
-    """The lines of the tool without time and process; lines of others are left out."""
-    return [STAMP.sub("", line) for line in output.split("\n") if STAMP.match(line)]
+    """The lines of the tool without time and process; lines of others are left out.
+
+    Two processes may write into one line.
+    """
+    lines = STAMP.sub("\n\\g<0>", output).split("\n")
+    return [STAMP.sub("", line) for line in lines if STAMP.match(line)]
