@@ -1,4 +1,4 @@
-"""What is left when a process is killed, the disk is full, the path cannot be written, or a dump is there already."""
+"""What is left when a process is killed, the disk is full, the path is unwritable, or a dump is there."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def test_killed_leaves_what_was_recorded(killed: list[Path]) -> None:
             step, call, moment = line.split()
             if float(moment) < end - SAFE_AFTER_SECS:
                 expected.setdefault(int(step), set()).add(f"Torch.neg.{call}.forward")
-        for step, names in expected.items():
-            rank = folder / f"dump/step{step}/rank"
+        for number, names in expected.items():
+            rank = folder / f"dump/step{number}/rank"
             data = json.loads((rank / "dump.json").read_text())["data"]
             missing = names - set(data)
             assert not missing, f"{rank}: {len(missing)} of {len(names)} records, killed {end}"

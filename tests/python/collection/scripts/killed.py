@@ -1,6 +1,7 @@
-"""Training processes that are killed at any moment: `python -m … SEED COUNT SPAN_SECS`, one folder per process.
+"""Training processes killed at any moment: `python -m … SEED COUNT SPAN_SECS`, one folder per process.
 
-Each leaves `marks.txt` (step, number of the call, time; written after the call was recorded) and `killed.txt` (time).
+Each leaves `marks.txt` (step, number of the call, time; written after the call was recorded) and
+`killed.txt` (time).
 """
 
 from __future__ import annotations
