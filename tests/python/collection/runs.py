@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -73,17 +74,23 @@ def free_port() -> int:
 
 
 def run(folder: Path, *command: str, **env: str) -> Result:
-    """A python command in the folder."""
-    done = subprocess.run(
+    """A python command in the folder; with all it started it ends when the time is over."""
+    with subprocess.Popen(
         [sys.executable, *command],
         cwd=folder,
         env=environment(**env),
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=TIMEOUT_SECS,
-        check=False,
-    )
-    return Result(folder, done.returncode, done.stdout, done.stderr)
+        start_new_session=True,
+    ) as process:
+        try:
+            stdout, stderr = process.communicate(timeout=TIMEOUT_SECS)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            stdout, stderr = process.communicate()
+            stderr += f"\nnot done after {TIMEOUT_SECS} seconds"
+    return Result(folder, process.returncode, stdout, stderr)
 
 
 def run_worker(folder: Path, worker: str, *arguments: str, **env: str) -> Result:

@@ -77,11 +77,18 @@ def test_nothing_is_kept_alive(scenes: dict[str, runs.Result]) -> None:
     assert told["alive"] == []
 
 
-@pytest.mark.parametrize("name", ["compiled", "compiled_inductor"])
-def test_compiled_module(name: str, scenes: dict[str, runs.Result]) -> None:
-    told = scene(scenes, name)
+def test_compiled_module(scenes: dict[str, runs.Result]) -> None:
+    told = scene(scenes, "compiled")
     assert told["with"] == told["without"]
-    assert "Torch.neg.0.forward" in scenes[name].data()
+    assert "Torch.neg.0.forward" in scenes["compiled"].data()
+
+
+def test_compiled_to_machine_code(scenes: dict[str, runs.Result]) -> None:
+    """Where the graph is cut decides what is fused, and so the last bits."""
+    told = scene(scenes, "compiled_inductor")
+    for collected, without in zip(told["with"], told["without"]):
+        assert collected == pytest.approx(without, rel=1e-5, abs=1e-6)
+    assert "Torch.neg.0.forward" in scenes["compiled_inductor"].data()
 
 
 def test_exceptions_pass(scenes: dict[str, runs.Result]) -> None:

@@ -53,18 +53,22 @@ def lifetime() -> None:
     result({"watched": len(watched), "alive": [name for name, ref in watched if ref() is not None]})
 
 
+def flat(tensors: list[Any]) -> list[float]:
+    return [number for tensor in tensors for number in tensor.flatten().tolist()]
+
+
 def compiled(backend: str) -> None:
     torch.manual_seed(3)
     model = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 2))
     x = torch.randn(3, 4)
-    without = digest(train_once(torch.compile(model, backend=backend), x))
+    without = flat(train_once(torch.compile(model, backend=backend), x))
     torch.compiler.reset()
     debugger = attach("mix")
     fast = torch.compile(model, backend=backend)
     told = []
     for _ in range(2):
         debugger.start(model=fast)
-        told.append(digest(train_once(fast, x)))
+        told.append(flat(train_once(fast, x)))
         torch.neg(x)
         debugger.stop()
         debugger.step()
