@@ -33,7 +33,7 @@ def test_configuration(case: dict[str, Any], refused: dict[str, Any]) -> None:
 
 REFUSED = {
     "not a string": ("MsprobeException", 0),
-    "absent": ("FileCheckException", 0),
+    "absent": ("FileCheckException", 3),
     "symlink": ("FileCheckException", 2),
     "suffix": ("FileCheckException", 0),
     "broken": ("RuntimeError", None),

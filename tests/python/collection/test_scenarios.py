@@ -148,14 +148,16 @@ for step in range(3):
 """
 
 BACKWARD_LATER = """\
-kept = []
-for step in range(2):
-    debugger.start()
-    kept.append(torch.neg(torch.full((2,), float(step + 1), requires_grad=True)))
-    debugger.stop()
-    if step == 0:
-        debugger.step()
-        kept[0].sum().backward()        # between steps: dropped with a warning
+leaves = [torch.ones(2, requires_grad=True) for _ in range(3)]
+debugger.start()
+kept = [torch.neg(leaf) for leaf in leaves]
+debugger.stop()
+debugger.step()
+kept[0].sum().backward()                # between the steps: dropped
+debugger.start()
+kept[1].sum().backward()                # in the next step, under its own number
+debugger.stop()
+kept[2].sum().backward()
 debugger.step()
 """
 
@@ -217,7 +219,7 @@ def test_custom_api(ran: dict[str, runs.Result]) -> None:
 
 
 def test_counters(ran: dict[str, runs.Result]) -> None:
-    """Modules count every call, APIs only those in the window; a stop before backward loses module gradients."""
+    """Modules count every call, APIs only those in the window; after a stop modules have no backward."""
     data = ran["counters"].ok().data(0)
     assert [name for name in data if name.startswith("Module.fc1") and "forward" in name] == [
         "Module.fc1.Linear.forward.0",
@@ -340,8 +342,9 @@ def test_kernel_level_without_npu(ran: dict[str, runs.Result]) -> None:
 
 def test_backward_after_the_step(ran: dict[str, runs.Result]) -> None:
     result = ran["later"].ok()
-    assert list(result.data(0)) == ["Torch.neg.0.forward"]
-    assert list(result.data(1)) == ["Torch.neg.0.forward"]
+    assert list(result.data(0)) == [f"Torch.neg.{number}.forward" for number in range(3)]
+    late = [name for name in result.data(1) if "backward" in name and "neg" in name]
+    assert late == ["Torch.neg.1.backward", "Torch.neg.2.backward"]
 
 
 def test_log_levels(ran: dict[str, runs.Result]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import io
 import json
@@ -63,7 +64,7 @@ def main(cases: list[dict[str, Any]]) -> None:
     debugger = pytorch.PrecisionDebugger
     attempts: dict[str, Callable[[], Any]] = {
         **{
-            f"config {case['name']}": (lambda case=case: make(case["config"], **case["kwargs"]))
+            f"config {case['name']}": functools.partial(make, case["config"], **case["kwargs"])
             for case in cases
         },
         "not a string": lambda: debugger(config_path=3),
