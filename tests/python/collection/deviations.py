@@ -67,14 +67,6 @@ def insert_after(anchor: str, record: str, value: Any) -> Callable[[Records], Re
     return change
 
 
-def move_after(anchor: str, record: str) -> Callable[[Records], Records]:
-    def change(records: Records) -> Records:
-        value = records.pop(record)
-        return insert_after(anchor, record, value)(records)
-
-    return change
-
-
 def put(record: str, *path: Any, value: Any) -> Callable[[Records], Records]:
     """Replace (or append) the value at the path inside the record."""
 
@@ -136,11 +128,7 @@ def _mlp_mix(step: int) -> list[Deviation]:
         f"step{step}/rank/dump.json",
         f"step{step}/rank/construct.json",
     )
-    iadd, relu, dropout = (
-        "Tensor.__iadd__.0.backward",
-        "Functional.relu.0.backward",
-        "Functional.dropout.0.backward",
-    )
+    iadd, relu = "Tensor.__iadd__.0.backward", "Functional.relu.0.backward"
     linear0, linear1 = "Functional.linear.0.backward", "Functional.linear.1.backward"
     fc2, act, fc1 = (
         "Module.fc2.Linear.backward.0",
@@ -152,16 +140,13 @@ def _mlp_mix(step: int) -> list[Deviation]:
             case, file, record, "output", NODE,
             put(record, "output", value=recorded("mlp_l1_statistics", step, record, "output")),
         )
-        for record in (iadd, relu, dropout)
+        for record in (iadd, relu)
     ]  # fmt: skip
-    rows.append(Deviation(case, file, dropout, "order", NODE, move_after(relu, dropout)))
-    rows += _mlp_modules(case, step, dropout, saved=False)
+    rows += _mlp_modules(case, step, relu, saved=False)
     rows += [
         Deviation(case, construct, linear1, "parent", PARENT, put(linear1, value=fc2)),
         Deviation(case, construct, fc2, "exists", KEPT, insert_after(linear1, fc2, None)),
-        Deviation(case, construct, dropout, "order", NODE, move_after(act, dropout)),
-        Deviation(case, construct, dropout, "parent", NODE, put(dropout, value=act)),
-        Deviation(case, construct, fc1, "exists", KEPT, insert_after(dropout, fc1, None)),
+        Deviation(case, construct, fc1, "exists", KEPT, insert_after(act, fc1, None)),
         Deviation(case, construct, linear0, "parent", PARENT, put(linear0, value=None)),
     ]
     return rows

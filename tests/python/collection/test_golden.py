@@ -18,6 +18,8 @@ from tests.python.collection.golden import GOLDEN, Dump, compare, compare_docume
 
 CASES = sorted(path.name for path in GOLDEN.iterdir() if (path / "train.py").exists())
 NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
+# The writer of a growing file may leave room at the end of a line.
+PADDING = re.compile(r" +$", re.MULTILINE)
 TWO_PROCESSES = {"ddp_gloo_l1_statistics"}
 
 
@@ -69,7 +71,7 @@ def test_log(case: str, trained: dict[str, runs.Result]) -> None:
 def test_text(case: str, trained: dict[str, runs.Result]) -> None:
     """Laid out as Python's json does with indent 1, digits apart: readers that go by lines keep working."""
     for path in sorted((trained[case].ok().folder / "dump").rglob("*.json")):
-        text = path.read_text()
+        text = PADDING.sub("", path.read_text())
         assert NUMBER.sub("0", text) == NUMBER.sub("0", json.dumps(json.loads(text), indent=1)), path
 
 
@@ -100,8 +102,7 @@ def test_deviation_is_of_its_record(row: Deviation) -> None:
         if other is row:
             differences = compare_documents(other.file, document, changed)
             assert differences
-            if other.what != "order":
-                assert all(f"{other.record}:" in difference for difference in differences), differences
+            assert all(f"{other.record}:" in difference for difference in differences), differences
             return
         before.documents[other.file] = changed
 
