@@ -19,7 +19,7 @@ from tests.python.collection.golden import GOLDEN, Dump, compare, compare_docume
 CASES = sorted(path.name for path in GOLDEN.iterdir() if (path / "train.py").exists())
 NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
 # The writer of a growing file may leave room at the end of a line.
-PADDING = re.compile(r" +$", re.MULTILINE)
+PADDING = re.compile(r" +(?=,?$)", re.MULTILINE)
 TWO_PROCESSES = {"ddp_gloo_l1_statistics"}
 
 
