@@ -115,13 +115,13 @@ def test_full_disk_while_saving_tensors(tmp_path: Path) -> None:
         runs.config("L1", "tensor"),
     ).ok()
     assert result.printed() == "trained"
-    assert result.errors()
+    told_once(result, "dump_tensor_data/Torch.neg.1.forward.input.0.pt")
     saved = result.path() / "dump_tensor_data"
-    # The tensors that fit are whole, and nothing that looks like a tensor file is half a one.
+    # Nothing that looks like a tensor file is half a one; what came before the first failure is there.
     sizes = {path.name: torch.load(path).numel() for path in saved.glob("*.pt")}
     assert sizes["Torch.neg.0.forward.input.0.pt"] == 8
-    assert sizes["Torch.neg.3.forward.output.0.pt"] == 16
-    assert len(result.data()) == 4
+    assert sizes["Torch.neg.0.forward.output.0.pt"] == 8
+    assert "Torch.neg.0.forward" in result.data()
 
 
 def test_path_that_cannot_be_written(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_path_that_cannot_be_written(tmp_path: Path) -> None:
         runs.config("L1", dump_path="./file/dump"),
     ).ok()
     assert result.printed() == -150.0
-    told_once(result, "file/dump")
+    told_once(result, f"{tmp_path}/file")
     assert (tmp_path / "file").read_text() == "a file, not a folder"
 
 
@@ -162,9 +162,9 @@ def test_again_into_the_same_path(tmp_path: Path) -> None:
     )
     assert not [line for line in first.log if "[WARNING]" in line]
     warnings = [line for line in second.log if "[WARNING]" in line]
-    assert len(warnings) == 1
-    assert "./dump" in warnings[0]
-    assert "earlier run" in warnings[0]
+    # At most one for each folder found full.
+    assert 1 <= len(warnings) <= 2
+    assert all("dump" in line and "earlier run" in line for line in warnings)
     for step in range(2):
         data: dict[str, Any] = second.data(step)
         assert list(data) == ["Torch.neg.0.forward"]
