@@ -145,11 +145,12 @@ def test_path_that_cannot_be_written(tmp_path: Path) -> None:
 AGAIN = """\
 import os
 value = float(os.environ["VALUE"])
+x = torch.full((3,), value)
 for step in range(2):
     debugger.start()
-    torch.neg(torch.full((3,), value))
+    torch.neg(x)
     if value == 1.0:
-        torch.exp(torch.ones(3))
+        torch.exp(x)
     debugger.stop()
     debugger.step()
 """
