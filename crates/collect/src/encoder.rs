@@ -9,6 +9,9 @@ use crate::measure::{Measured, NumberStyle, write_statistics};
 /// Containers may be nested this deep; beyond it the value is refused.
 pub const MAX_DEPTH: usize = 50;
 
+/// Enough for the arguments of most calls, so that text is not moved while it grows.
+const USUAL_BYTES: usize = 1536;
+
 /// A value nested deeper than [`MAX_DEPTH`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("containers nested more than {MAX_DEPTH} levels deep")]
@@ -114,9 +117,14 @@ impl Encoder {
         Encoder::new(RECORD_DEPTH, name.to_owned(), saving)
     }
 
+    /// A map without members, without the way there: most calls have no keyword arguments.
+    pub fn empty_map() -> Encoded {
+        Encoded { fragment: Fragment::plain("{}".to_owned()), overflows: false, leaves: 0 }
+    }
+
     fn new(depth: usize, stem: String, saving: Saving) -> Encoder {
         Encoder {
-            json: JsonText::new(depth),
+            json: JsonText::with_capacity(depth, USUAL_BYTES),
             fragment: Fragment::default(),
             depth,
             levels: 0,

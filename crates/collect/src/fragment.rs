@@ -157,7 +157,8 @@ impl Body {
 
     /// The record's value, encoded for its place in the file.
     pub(crate) fn render(&self, fill: &impl Fill) -> String {
-        let mut json = JsonText::new(RECORD_DEPTH);
+        let bytes = self.members.iter().map(|(key, value)| key.len() + value.text.len() + 16).sum::<usize>();
+        let mut json = JsonText::with_capacity(RECORD_DEPTH, bytes + 16);
         json.begin_object();
         for (key, value) in &self.members {
             json.key(key);

@@ -1,6 +1,7 @@
 //! Splitting a tensor into chunks of fixed size, so that results do not depend on the number of threads, and
 //! chunks into blocks that stay in L1.
 
+use std::cell::Cell;
 use std::ops::Range;
 
 use rayon::prelude::*;
@@ -14,6 +15,23 @@ pub(crate) const CHUNK_ELEMENTS: usize = 1 << 16;
 
 /// Below this size waking another thread costs more than it saves.
 const PARALLEL_ELEMENTS: usize = 4 * CHUNK_ELEMENTS;
+
+thread_local! {
+    static ALONE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `work` without help of other threads, with the same results. For callers in the middle of a computation
+/// whose own threads own the cores.
+pub fn on_this_thread<T>(work: impl FnOnce() -> T) -> T {
+    struct Reset(bool);
+    impl Drop for Reset {
+        fn drop(&mut self) {
+            ALONE.set(self.0);
+        }
+    }
+    let _reset = Reset(ALONE.replace(true));
+    work()
+}
 
 /// Something else to do with each chunk while it is in cache. Called once per chunk, in any order.
 pub(crate) type OnChunk<'a> = &'a (dyn Fn(Range<usize>) + Sync);
@@ -30,7 +48,7 @@ pub(crate) fn map_chunks<P: Send>(
         map(start..numel.min(start + CHUNK_ELEMENTS))
     };
     let count = numel.div_ceil(CHUNK_ELEMENTS);
-    if numel < PARALLEL_ELEMENTS {
+    if numel < PARALLEL_ELEMENTS || ALONE.get() {
         (0..count).map(chunk).reduce(merge)
     } else {
         let partials: Vec<P> = (0..count).into_par_iter().map(chunk).collect();

@@ -1,7 +1,7 @@
 //! Tensors of the framework where they lie: a handful of attribute reads, no copy.
 
 use msprobe_collect::{Measured, measure};
-use msprobe_tensor::{DType, Endian, TensorView};
+use msprobe_tensor::{DType, Endian, TensorView, on_this_thread};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -13,8 +13,9 @@ use crate::tensor::Described;
 
 /// Below this many elements, letting other Python threads run costs more than measuring.
 const DETACH_ELEMENTS: usize = 16 << 10;
-/// From here on several threads measure.
-const PARALLEL_ELEMENTS: usize = 256 << 10;
+/// From here on several threads measure. Below it the framework's own threads, which wait for the next operation
+/// by spinning, would be in the way.
+const PARALLEL_ELEMENTS: usize = 8 << 20;
 /// Below this many elements, looking up what was measured before costs more than measuring.
 const SHARE_ELEMENTS: usize = 4 << 10;
 
@@ -167,7 +168,7 @@ impl Session {
         let measured = if numel < DETACH_ELEMENTS {
             measure(&view, crc)
         } else if numel < PARALLEL_ELEMENTS {
-            py.detach(|| measure(&view, crc))
+            py.detach(|| on_this_thread(|| measure(&view, crc)))
         } else {
             py.detach(|| self.threads.install(|| measure(&view, crc)))
         };

@@ -45,6 +45,9 @@ impl<'a> Walk<'a> {
     }
 
     pub(crate) fn mapping(mut self, values: &Bound<'_, PyDict>) -> PyResult<Encoded> {
+        if values.is_empty() {
+            return Ok(Encoder::empty_map());
+        }
         self.members(values)?;
         Ok(self.encoder.finish())
     }

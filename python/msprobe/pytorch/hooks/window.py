@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from typing import Callable
 
@@ -23,11 +24,24 @@ class Window:
         self.apis = False
         """Wrapped functions are recorded too; not so during ``module_dump``."""
         self.paused = False
+        self._has_frozen = False
         self.inside = _Inside()
 
     def set(self, is_open: bool) -> None:
+        if is_open != self.open:
+            self._rest_collector(is_open)
         self.open = is_open
         self.apis = is_open and not self.paused
+
+    def _rest_collector(self, is_open: bool) -> None:
+        """Keeps Python's garbage collector from walking all that lives already, each time the hooks of a window have
+        made enough small objects to start it. What the window makes is collected as ever."""
+        if is_open and gc.get_freeze_count() == 0:
+            gc.freeze()
+            self._has_frozen = True
+        elif not is_open and self._has_frozen:
+            gc.unfreeze()
+            self._has_frozen = False
 
     def pause_apis(self, paused: bool) -> None:
         self.paused = paused
