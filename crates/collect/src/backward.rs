@@ -112,8 +112,9 @@ impl FinishedPass {
 
     /// The record's `input` (gradients of the module's outputs) and `output` (of its inputs).
     pub(crate) fn sides(self) -> (Fragment, Fragment) {
-        let fragments =
-            |side: Vec<Option<Encoded>>| list(side.into_iter().map(|slot| slot.map(|gradient| gradient.fragment)));
+        let fragments = |side: Vec<Option<Encoded>>| {
+            list(side.into_iter().map(|slot| slot.map(|gradient| gradient.fragment)))
+        };
         (fragments(self.outputs), fragments(self.inputs))
     }
 }

@@ -3,7 +3,7 @@
 //! Every event is one short critical section. Measuring and encoding happen outside, in between two of them, so
 //! that several threads can be measured at once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
@@ -95,7 +95,7 @@ pub(crate) struct State {
     backward: BackwardPasses,
     gradients: HashMap<ModuleId, GradientRecord>,
     /// Modules that have a backward record in this step.
-    with_backward: HashMap<ModuleId, ()>,
+    with_backward: HashSet<ModuleId>,
     pub(crate) step: Option<StepPlace>,
     /// Counts the steps opened.
     pub(crate) generation: u64,
@@ -145,7 +145,7 @@ impl Collector {
             begun: Vec::new(),
             backward: BackwardPasses::default(),
             gradients: HashMap::new(),
-            with_backward: HashMap::new(),
+            with_backward: HashSet::new(),
             step: None,
             generation: 0,
             deferred: Vec::new(),
@@ -624,7 +624,7 @@ impl Collector {
         let step = state.step.as_ref()?;
         let stem = state.modules.stem(module);
         let name = format!("{stem}.parameters_grad");
-        if !state.filter.parameters_grad(stem) && !state.with_backward.contains_key(&module) {
+        if !state.filter.parameters_grad(stem) && !state.with_backward.contains(&module) {
             if let Some(id) = state.gradients.remove(&module).and_then(|record| record.id) {
                 step.writer.remove(id);
             }
@@ -726,7 +726,7 @@ impl State {
             if decision.any() && collector.wants_data() {
                 let saving = collector.saving(self, &name);
                 outcome = self.write_pass(&name, decision, saving, finished);
-                self.with_backward.insert(pass.module, ());
+                self.with_backward.insert(pass.module);
             }
         } else {
             self.filter.module_end(&name, Direction::Backward);

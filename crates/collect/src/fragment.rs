@@ -218,7 +218,8 @@ impl Joined {
         let Some(value) = value else { return self.json.null() };
         self.json.raw(&value.text);
         let start = self.json.len() - value.text.len();
-        self.holes.extend(value.holes.iter().map(|hole| Hole { at: start + hole.at, kind: hole.kind.clone() }));
+        self.holes
+            .extend(value.holes.iter().map(|hole| Hole { at: start + hole.at, kind: hole.kind.clone() }));
     }
 
     fn finish(self) -> Fragment {

@@ -53,7 +53,9 @@ pub enum NumberStyle {
 pub(crate) fn write_statistics(json: &mut JsonText, stats: &Statistics, style: NumberStyle, is_scalar: bool) {
     let keeps_integers = is_scalar || style == NumberStyle::Numpy;
     let (mean, norm) = match style {
-        NumberStyle::Numpy => (of_bools(stats, |ones, count| ones / count), of_bools(stats, |ones, _| ones.sqrt())),
+        NumberStyle::Numpy => {
+            (of_bools(stats, |ones, count| ones / count), of_bools(stats, |ones, _| ones.sqrt()))
+        }
         NumberStyle::Torch => (None, None),
     };
     for (key, number) in

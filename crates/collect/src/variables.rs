@@ -74,7 +74,9 @@ impl Collector {
     /// A leaf's gradient, or a newer one.
     pub fn variable_gradient(&self, variable: &Variable, place: &LeafPlace, gradient: &Encoded) {
         let state = self.state();
-        let Some(step) = state.step.as_ref().filter(|_| state.generation == variable.generation) else { return };
+        let Some(step) = state.step.as_ref().filter(|_| state.generation == variable.generation) else {
+            return;
+        };
         let mut content = variable.content.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(leaf) = content.leaves.get_mut(place.index) {
             *leaf = Some(gradient.fragment.render(&Nothing));

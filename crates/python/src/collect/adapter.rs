@@ -130,7 +130,11 @@ impl Adapter {
     }
 
     /// A value the adapter turns into plain dicts, lists and scalars, written as they are.
-    pub(crate) fn rare<'py>(&self, value: &Bound<'py, PyAny>, key: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn rare<'py>(
+        &self,
+        value: &Bound<'py, PyAny>,
+        key: Option<&str>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let py = value.py();
         self.object(py).call_method1(intern!(py, "rare"), (value, key))
     }

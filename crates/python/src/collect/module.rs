@@ -84,7 +84,8 @@ impl Collector {
             // The window was opened during the call.
             encode_inputs(session, &mut begun, &name, saving, args, kwargs);
         }
-        let forward = collector.config().data_mode.direction(Direction::Forward) && collector.wants_module_data();
+        let forward =
+            collector.config().data_mode.direction(Direction::Forward) && collector.wants_module_data();
         let encode = |saving| {
             let encoder = |category| Encoder::for_member(&name, category, saving);
             let output = if decision.output && forward {
@@ -93,8 +94,9 @@ impl Collector {
                 None
             };
             let parameters = if forward {
-                session
-                    .encode(py, FORWARD, &name, encoder(Category::Parameters), |walk| walk.mapping(parameters))
+                session.encode(py, FORWARD, &name, encoder(Category::Parameters), |walk| {
+                    walk.mapping(parameters)
+                })
             } else {
                 None
             };
@@ -252,7 +254,8 @@ impl ParameterHook {
             session.encode(py, PARAMETERS, &name, encoder, |walk| walk.single(grad))
         };
         if let Some(encoded) = encode(saving)
-            && session.collector.gradient(self.module, &name, &self.parameter, encoded) == Finished::SaveTensors
+            && session.collector.gradient(self.module, &name, &self.parameter, encoded)
+                == Finished::SaveTensors
         {
             encode(Saving::Now);
             session.tell(py);

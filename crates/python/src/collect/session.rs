@@ -26,7 +26,12 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub(crate) fn new(collector: Collector, adapter: Adapter, threads: ThreadPool, describe: Py<PyAny>) -> Session {
+    pub(crate) fn new(
+        collector: Collector,
+        adapter: Adapter,
+        threads: ThreadPool,
+        describe: Py<PyAny>,
+    ) -> Session {
         let decides_at_once = collector.wants_crc32() || collector.config().task == Task::OverflowCheck;
         Session {
             collector,

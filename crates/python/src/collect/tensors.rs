@@ -53,8 +53,12 @@ impl HostTensor {
     pub(crate) fn view(&self) -> PyResult<TensorView<'_>> {
         let dtype = self.known_dtype()?;
         // Strides of a framework are never negative here, so memory begins at the address.
-        let reach: usize =
-            self.shape.iter().zip(&self.strides).map(|(&size, &stride)| (size - 1) * stride.unsigned_abs()).sum();
+        let reach: usize = self
+            .shape
+            .iter()
+            .zip(&self.strides)
+            .map(|(&size, &stride)| (size - 1) * stride.unsigned_abs())
+            .sum();
         let len_bytes = (reach + 1) * dtype.size_bytes();
         let (shape, strides) = (self.shape.clone(), self.strides.clone());
         let address = self.address as *const u8;
@@ -68,7 +72,9 @@ impl HostTensor {
 
     fn known_dtype(&self) -> PyResult<DType> {
         let name = &self.dtype.name;
-        self.dtype.dtype.ok_or_else(|| PyValueError::new_err(format!("the elements of {name} cannot be read")))
+        self.dtype
+            .dtype
+            .ok_or_else(|| PyValueError::new_err(format!("the elements of {name} cannot be read")))
     }
 }
 
@@ -78,7 +84,8 @@ impl Session {
     pub(crate) fn read(&self, tensor: &Bound<'_, PyAny>, saves: bool) -> PyResult<Reading> {
         let py = tensor.py();
         let (dtype, shape) = self.dtype_and_shape(tensor)?;
-        let outline = |dtype, shape| HostTensor { dtype, shape, strides: Vec::new(), address: 0, _owner: None };
+        let outline =
+            |dtype, shape| HostTensor { dtype, shape, strides: Vec::new(), address: 0, _owner: None };
         if shape.contains(&0) {
             return Ok(self.empty(dtype, shape));
         }

@@ -30,7 +30,10 @@ impl<'a> Walk<'a> {
     }
 
     /// Values of any origin, as a list.
-    pub(crate) fn values<'py>(mut self, values: impl Iterator<Item = Bound<'py, PyAny>>) -> PyResult<Encoded> {
+    pub(crate) fn values<'py>(
+        mut self,
+        values: impl Iterator<Item = Bound<'py, PyAny>>,
+    ) -> PyResult<Encoded> {
         self.elements(values)?;
         Ok(self.encoder.finish())
     }
@@ -38,7 +41,9 @@ impl<'a> Walk<'a> {
     /// What a call returned: a tuple is spread, anything else is a list of one.
     pub(crate) fn output(mut self, value: &Bound<'_, PyAny>) -> PyResult<Encoded> {
         match value.cast::<PyTuple>() {
-            Ok(tuple) if self.session.adapter.kind(value)? == Kind::Sequence => self.elements(tuple.iter())?,
+            Ok(tuple) if self.session.adapter.kind(value)? == Kind::Sequence => {
+                self.elements(tuple.iter())?
+            }
             _ => self.elements(std::iter::once(value.clone()))?,
         }
         Ok(self.encoder.finish())
