@@ -578,6 +578,9 @@ impl Collector {
                 body = body.with(key, value.fragment);
             }
         }
+        if body.is_empty() {
+            return Finished::Done;
+        }
         let body = body.with_bool("is_recompute", stack.is_recompute);
         if saving == Saving::IfOverflow {
             return if overflows { self.write_overflow(name, &body) } else { Finished::Done };

@@ -11,7 +11,6 @@ import torch
 
 from msprobe import _native
 from msprobe.core.collect_config import DebuggerConfig
-from msprobe.core.common.exceptions import CodedException
 from msprobe.core.common.log import logger as core_logger
 from msprobe.pytorch.hooks.adapter import Adapter
 from msprobe.pytorch.hooks.apis import ApiHooks
@@ -159,7 +158,7 @@ class Service:
             return True
         try:
             directory, earlier = self._collector.open_step(self.config.dump_path, step, self._rank)
-        except (CodedException, OSError) as error:
+        except OSError as error:
             self._fail(str(error))
             return False
         self._step_directory = directory

@@ -161,6 +161,21 @@ kept[2].sum().backward()
 debugger.step()
 """
 
+SAVES = """\
+for step in range(2):
+    leaf = torch.ones(2, requires_grad=True)
+    PrecisionDebugger.save(leaf * 3, "kept")
+    PrecisionDebugger.save(leaf * 4, "kept", save_backward=False)
+    PrecisionDebugger.save([leaf, {"deep": (leaf * 5, 1.5)}], "nest")
+    PrecisionDebugger.save(leaf, 7)                         # warned
+    PrecisionDebugger.save(leaf, "flag", save_backward=1)   # warned
+    PrecisionDebugger.save(leaf, "frozen")
+    (leaf * 2).sum().backward()
+    debugger.start()
+    debugger.stop()
+    debugger.step()
+"""
+
 SCRIPTS: dict[str, tuple[str, dict[str, Any]]] = {
     "windows": (WINDOWS, config("L1")),
     "custom": (CUSTOM, config("L1", section={"list": ["shelf", "Custom"]})),
@@ -175,6 +190,7 @@ SCRIPTS: dict[str, tuple[str, dict[str, Any]]] = {
     "overflow all": (OVERFLOWS, config("L1", "overflow_check", {"overflow_nums": -1})),
     "tensor_list": (ONE_STEP, config("L0", section={"tensor_list": ["fc1.Linear.parameters_grad", "fc2"]})),
     "kernel": (ONE_STEP, config("L2", "tensor", {"list": ["Torch.relu.0.forward"]})),
+    "saves": (SAVES, config("debug", step=[1], rank=[5])),
     "later": (BACKWARD_LATER, config("L1")),
     "silent": (ONE_STEP, config("L1")),
     "errors only": ("debugger.set_init_step(-1)\n", config("L1")),
@@ -338,6 +354,32 @@ def test_kernel_level_without_npu(ran: dict[str, runs.Result]) -> None:
     told = "The current environment is not a complete NPU environment, and kernel dump cannot be used."
     assert any("[WARNING]" in line and told in line for line in result.log)
     assert (result.folder / "dump/step0/kernel_config.json").exists()
+
+
+def test_saves(ran: dict[str, runs.Result]) -> None:
+    """Step filter and counters hold at level debug, the rank filter does not."""
+    result = ran["saves"].ok()
+    assert result.steps() == ["step1"]
+    assert [path.name for path in result.path(1).iterdir()] == ["debug.json"]
+    document = result.document("debug.json", 1)
+    assert document["level"] == "debug"
+    data = document["data"]
+    assert list(data) == [
+        "kept.0.debug",
+        "kept_grad.0.debug",
+        "kept.1.debug",
+        "nest.0.debug",
+        "nest_grad.0.debug",
+        "frozen.0.debug",
+        "frozen_grad.0.debug",
+    ]
+    assert data["kept.0.debug"]["Max"] == 3.0
+    assert data["kept_grad.0.debug"] is None  # no gradient came by
+    assert data["frozen_grad.0.debug"]["Max"] == 2.0
+    assert data["nest.0.debug"][1]["deep"][0]["Max"] == 5.0
+    assert data["nest_grad.0.debug"][0]["Max"] == 2.0
+    assert data["nest_grad.0.debug"][1] == {"deep": [None, None]}
+    assert sum("[WARNING]" in line for line in result.log) == 4
 
 
 def test_backward_after_the_step(ran: dict[str, runs.Result]) -> None:

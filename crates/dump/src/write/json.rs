@@ -194,6 +194,12 @@ fn dress_exponent(out: &mut String) {
 /// Adds a string in quotes, everything outside printable ASCII escaped.
 pub(super) fn push_string(out: &mut String, value: &str) {
     out.push('"');
+    // Nearly every string is plain, and looking at all of its bytes at once is quicker than stopping early.
+    if value.bytes().fold(true, |plain, byte| plain & is_plain(byte)) {
+        out.push_str(value);
+        out.push('"');
+        return;
+    }
     let mut rest = value;
     while let Some(at) = rest.bytes().position(|byte| !is_plain(byte)) {
         out.push_str(&rest[..at]);
@@ -247,7 +253,9 @@ mod tests {
             Value::String(value) => text.string(value),
             Value::Array(items) => {
                 text.begin_array();
-                items.iter().for_each(|item| put(text, item));
+                for item in items {
+                    put(text, item);
+                }
                 text.end_array();
             }
             Value::Object(members) => {

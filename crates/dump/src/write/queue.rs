@@ -99,11 +99,6 @@ impl Queue {
         if self.held_bodies > 0 { self.held_bytes } else { 0 }
     }
 
-    /// Bytes of everything.
-    pub(super) fn bytes(&self) -> usize {
-        self.ready_bytes + self.held_bytes + self.loose_bytes
-    }
-
     /// Whether something could be written now.
     pub(super) fn has_ready(&self) -> bool {
         self.ready > 0 || self.loose_bytes > 0
@@ -254,5 +249,108 @@ impl Queue {
         };
         self.loose_bytes += change.bytes() + ENTRY_BYTES;
         self.changes.insert(id, change);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn set(body: &str) -> Change {
+        Change::Set { body: body.into(), room: 0 }
+    }
+
+    fn bytes(queue: &Queue) -> usize {
+        queue.ready_bytes + queue.held_bytes + queue.loose_bytes
+    }
+
+    fn names(batch: &Batch) -> Vec<&str> {
+        batch.records.iter().map(|entry| entry.name.as_str()).collect()
+    }
+
+    #[test]
+    fn one_without_a_body_holds_back_the_others() {
+        let mut queue = Queue::default();
+        let (a, b, c) = (queue.open("a"), queue.open("b"), queue.open("c"));
+        queue.change(b, set("1"));
+        assert_eq!((queue.has_ready(), queue.blocker()), (false, Some(a)));
+        assert!(queue.take_ready(usize::MAX).records.is_empty());
+        queue.change(a, Change::Abandon);
+        assert_eq!((queue.has_ready(), queue.blocker(), queue.held_bytes()), (true, None, 0));
+        assert_eq!(names(&queue.take_ready(usize::MAX)), ["a", "b"]);
+        assert_eq!(queue.open("d"), 3);
+        queue.change(3, Change::Close { body: "2".into() });
+        assert_eq!(queue.blocker(), Some(c));
+        assert_eq!(names(&queue.take_forced()), ["c", "d"]);
+        queue.open("e");
+        assert!(queue.take_forced().records.is_empty());
+        assert_eq!(queue.take_last().records[0].state, State::Gone);
+        assert_eq!(bytes(&queue), 0);
+    }
+
+    #[test]
+    fn changes_of_written_records_are_joined() {
+        let mut queue = Queue::default();
+        for id in 0..3 {
+            queue.open("x");
+            queue.change(id, set("1"));
+        }
+        queue.take_ready(usize::MAX);
+        queue.change(0, set("2"));
+        queue.change(0, Change::Abandon);
+        queue.change(0, set("3"));
+        queue.change(1, set("long"));
+        queue.change(1, Change::Remove);
+        queue.change(2, set("2"));
+        queue.change(2, set("3"));
+        let batch = queue.take_ready(usize::MAX);
+        assert!(matches!(&batch.changes[&0], Change::Close { body } if body == "2"));
+        assert!(matches!(&batch.changes[&1], Change::Remove));
+        assert!(matches!(&batch.changes[&2], Change::Set { body, .. } if body == "3"));
+        assert_eq!((bytes(&queue), queue.has_ready()), (0, false));
+    }
+
+    proptest! {
+        /// Records come out once and in order, and the sums agree with what is there.
+        #[test]
+        fn nothing_is_lost_or_counted_wrong(
+            steps in prop::collection::vec((0u8..9, any::<prop::sample::Index>(), 0usize..50), 1..80),
+        ) {
+            let mut queue = Queue::default();
+            let (mut opened, mut taken, mut out) = (0u64, 0u64, 0);
+            for (what, pick, size) in steps {
+                let id = if opened > 0 { pick.index(opened as usize) as u64 } else { 0 };
+                let body = "x".repeat(size);
+                let batch = match what {
+                    0..=2 => {
+                        prop_assert_eq!(queue.open("name"), opened);
+                        opened += 1;
+                        continue;
+                    }
+                    3 => { queue.change(id, Change::Set { body, room: 9 }); continue }
+                    4 => { queue.change(id, Change::Close { body }); continue }
+                    5 => { queue.change(id, Change::Remove); continue }
+                    6 => { queue.change(id, Change::Abandon); continue }
+                    7 => queue.take_ready(size * 20),
+                    _ => queue.take_forced(),
+                };
+                prop_assert_eq!(batch.first, taken);
+                taken += batch.records.len() as u64;
+                out += batch.bytes;
+                queue.records.make_contiguous();
+                let (ready, held) = queue.records.as_slices().0.split_at(queue.ready);
+                prop_assert_eq!(queue.ready_bytes, ready.iter().map(Entry::bytes).sum::<usize>());
+                prop_assert_eq!(queue.held_bytes, held.iter().map(Entry::bytes).sum::<usize>());
+                prop_assert_eq!(queue.held_bodies, held.iter().filter(|entry| entry.body.is_some()).count());
+                prop_assert!(ready.iter().all(Entry::is_ready));
+                prop_assert!(held.first().is_none_or(|entry| !entry.is_ready()));
+                prop_assert_eq!(queue.loose_bytes, 0);
+            }
+            out += queue.take_last().bytes;
+            prop_assert_eq!(bytes(&queue), 0);
+            prop_assert!(out as u64 >= opened * ENTRY_BYTES as u64);
+        }
     }
 }

@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -235,7 +236,10 @@ fn work(shared: &Shared) {
         drop(state);
         let number = shared.files.fetch_add(1, Ordering::Relaxed);
         let skip = shared.failed.load(Ordering::Acquire);
-        let done = if skip { Ok(()) } else { write_file(&job, number) };
+        // Whoever waits for this file must not wait for ever.
+        let done =
+            if skip { Ok(Ok(())) } else { catch_unwind(AssertUnwindSafe(|| write_file(&job, number))) };
+        let done = done.unwrap_or_else(|_| Err(io::Error::other("the writer panicked")));
         state = shared.lock();
         if let Err(error) = done {
             state.failure.get_or_insert(WriteError::new(&job.path, &error));
@@ -320,7 +324,8 @@ mod tests {
         let data = vec![7u8; 1 << 20];
         let used = || {
             let state = pool.shared.lock();
-            (state.free_bytes + state.free.iter().map(Vec::len).sum::<usize>()) / 2 + state.busy_bytes
+            assert_eq!(state.free_bytes, state.free.iter().map(Vec::len).sum::<usize>());
+            state.free_bytes + state.busy_bytes
         };
         for index in 0..400usize {
             let bytes = (index * 7919) % 100_000;

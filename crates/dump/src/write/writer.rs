@@ -106,8 +106,10 @@ impl State {
         })
     }
 
+    /// Counts only what the thread can do something about: not records that wait for a body with nothing behind.
     fn is_full(&self) -> bool {
-        !self.ended && self.queue.bytes() + self.in_flight_bytes > QUEUE_BYTES
+        let queued_bytes = self.queue.ready_bytes() + self.queue.held_bytes();
+        !self.ended && queued_bytes + self.in_flight_bytes > QUEUE_BYTES
     }
 }
 

@@ -101,8 +101,15 @@ fn of_device(figures: [f64; 4]) -> Statistics {
     Statistics { max, min, mean, norm, ..Statistics::default() }
 }
 
-/// The exception scripts know for a directory that cannot be.
+/// A path that breaks the rules is the script's mistake, and the exception is the one scripts know; a directory that
+/// cannot be made is the system's.
 fn layout_exception(py: Python<'_>, error: &LayoutError) -> PyErr {
+    if matches!(
+        error,
+        LayoutError::NotADirectory(_) | LayoutError::Permission(_) | LayoutError::Create { .. }
+    ) {
+        return PyOSError::new_err(error.to_string());
+    }
     let (class, code) = match error.file_check_code() {
         Some(code) => ("FileCheckException", code),
         None => ("MsprobeException", 2),

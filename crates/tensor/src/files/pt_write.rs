@@ -12,8 +12,8 @@ use crate::view::TensorView;
 const ROOT: &str = "archive";
 /// Storages begin at multiples of this, as torch has them.
 const ALIGNMENT: u64 = 64;
-/// Checksum and write in pieces that stay in cache.
-const CHUNK_BYTES: usize = 256 << 10;
+/// Checksum and write in pieces that stay in cache, and that the file system can take in large pages.
+const CHUNK_BYTES: usize = 1 << 20;
 
 /// Writes one tensor, as `torch.save(tensor.contiguous(), path)` does.
 pub fn write_tensor(out: &mut (impl Write + Seek), view: &TensorView<'_>) -> io::Result<()> {

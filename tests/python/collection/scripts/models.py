@@ -75,7 +75,7 @@ class InPlace(nn.Module):  # type: ignore[misc]
         y = self.second(h)
         y += 0.25
         y[:, 0] = y[:, 1] * 2
-        return self.slope(y).clamp_(-3, 3)
+        return self.slope(y)
 
 
 class Views(nn.Module):  # type: ignore[misc]

@@ -1,0 +1,307 @@
+//! A step's JSON files, seen from outside.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, its helpers too")]
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use msprobe_dump::write::{FLUSH_INTERVAL, Files, HOLD_BYTES, HOLD_TIME, Header, JsonText, StepWriter};
+use serde_json::{Value, json};
+
+fn header() -> Header {
+    Header { task: "statistics".into(), level: "L1".into(), framework: "pytorch".into(), dump_data_dir: None }
+}
+
+fn writer(dir: &Path) -> StepWriter {
+    StepWriter::create(dir, &header(), Files::Dump).unwrap()
+}
+
+fn read(dir: &Path, name: &str) -> Value {
+    serde_json::from_str(&fs::read_to_string(dir.join(name)).unwrap()).unwrap()
+}
+
+fn data(dir: &Path) -> Vec<(String, Value)> {
+    let Value::Object(data) = read(dir, "dump.json")["data"].take() else { panic!("no data") };
+    data.into_iter().collect()
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    data(dir).into_iter().map(|(name, _)| name).collect()
+}
+
+/// A record's body of about so many bytes.
+fn body(value: usize, bytes: usize) -> String {
+    let mut text = JsonText::new(2);
+    text.begin_object();
+    text.key("value");
+    text.int(value as i128);
+    text.key("text");
+    text.string(&"x".repeat(bytes));
+    text.end_object();
+    text.finish()
+}
+
+fn wait_until(what: &str, limit: Duration, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < limit, "{what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn files_begin_empty_and_end_as_python_writes_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let writer = writer(dir.path());
+    let text = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
+    let head = "{\n \"task\": \"statistics\",\n \"level\": \"L1\",\n \"framework\": \"pytorch\",\n \"dump_data_dir\": null,\n";
+    assert_eq!(text("dump.json"), format!("{head} \"data\": {{}}\n}}"));
+    assert_eq!((text("stack.json"), text("construct.json")), ("{}".into(), "{}".into()));
+    let id = writer.open_record("b");
+    writer.append("a", body(1, 1));
+    writer.set(id, "null".into(), 400);
+    writer.construct("b", None);
+    writer.construct("a\u{e9}", Some("b"));
+    writer.construct("b", Some("c"));
+    writer.finish().unwrap();
+    writer.append("late", "{}".into());
+    assert_eq!(writer.failure(), None);
+    let data = "\n  \"b\": null,\n  \"a\": {\n   \"value\": 1,\n   \"text\": \"x\"\n  }\n }\n}";
+    assert_eq!(text("dump.json"), format!("{head} \"data\": {{{data}"));
+    assert_eq!(text("construct.json"), "{\n \"b\": null,\n \"a\\u00e9\": \"b\"\n}");
+    let mut files: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+    files.sort();
+    assert_eq!(files, ["construct.json", "dump.json", "stack.json"]);
+}
+
+#[test]
+fn a_debug_step_has_one_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let writer = StepWriter::create(dir.path(), &header(), Files::Debug).unwrap();
+    writer.append("x.0.debug", "1".into());
+    writer.construct("x", None);
+    writer.stack_name(0, "x", Vec::new);
+    writer.flush().unwrap();
+    assert_eq!(read(dir.path(), "debug.json")["data"], json!({"x.0.debug": 1}));
+    writer.finish().unwrap();
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn what_is_new_shows_by_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let writer = writer(dir.path());
+    writer.append("a", "1".into());
+    wait_until("a is visible", FLUSH_INTERVAL * 4, || names(dir.path()) == ["a"]);
+    // Also while another record is held back.
+    let open = writer.open_record("open");
+    writer.append("b", "2".into());
+    thread::sleep(Duration::from_millis(20));
+    writer.construct("b", None);
+    wait_until("b's call is visible", FLUSH_INTERVAL * 3, || read(dir.path(), "construct.json") != json!({}));
+    assert_eq!(names(dir.path()), ["a"]);
+    writer.close(open, "3".into());
+    wait_until("all is visible", FLUSH_INTERVAL * 4, || names(dir.path()) == ["a", "open", "b"]);
+}
+
+#[test]
+fn a_record_without_body_holds_back_for_a_while() {
+    let dir = tempfile::tempdir().unwrap();
+    let writer = writer(dir.path());
+    let first = writer.open_record("first");
+    let gone = writer.open_record("gone");
+    writer.append("second", "2".into());
+    let start = Instant::now();
+    wait_until("time is up", HOLD_TIME * 3, || names(dir.path()).len() == 3);
+    assert!(start.elapsed() > HOLD_TIME / 2);
+    assert_eq!(data(dir.path())[0], ("first".into(), json!({})));
+    writer.close(first, body(1, 9000));
+    writer.abandon(gone);
+    writer.flush().unwrap();
+    let text = fs::read_to_string(dir.path().join("dump.json")).unwrap();
+    assert_eq!(text.matches("\"first\"").count(), 2, "too large for the place it had");
+    assert_eq!(names(dir.path()), ["first", "second"]);
+    assert_eq!(data(dir.path())[0].1["value"], 1);
+
+    let late = writer.open_record("late");
+    for index in 0..3 {
+        writer.append(&format!("large{index}"), body(index, HOLD_BYTES / 2));
+    }
+    wait_until("much is not held", HOLD_TIME / 2, || names(dir.path()).len() == 6);
+    writer.abandon(late);
+    writer.finish().unwrap();
+    assert_eq!(names(dir.path()), ["first", "second", "large0", "large1", "large2"]);
+}
+
+#[test]
+fn a_flush_shows_open_records_as_they_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let writer = writer(dir.path());
+    let ids: Vec<_> = (0..4).map(|index| writer.open_record(&index.to_string())).collect();
+    writer.set(ids[1], "[1]".into(), 20);
+    writer.flush().unwrap();
+    assert_eq!(data(dir.path()), [("0".into(), json!({})), ("1".into(), json!([1]))]);
+    writer.set(ids[1], "[1, 1]".into(), 20);
+    writer.set(ids[3], "[3]".into(), 0);
+    writer.remove(ids[0]);
+    writer.flush().unwrap();
+    assert_eq!(names(dir.path()), ["1", "2", "3"]);
+    assert_eq!(data(dir.path())[0].1, json!([1, 1]));
+    writer.set(ids[2], "[2]".into(), 0);
+    writer.abandon(ids[2]);
+    writer.set(ids[2], "[9]".into(), 0);
+    writer.remove(ids[1]);
+    writer.set(ids[3], "[3, 3, 3]".into(), 0);
+    writer.finish().unwrap();
+    assert_eq!(data(dir.path()), [("2".into(), json!([2])), ("3".into(), json!([3, 3, 3]))]);
+}
+
+#[test]
+fn stacks_are_asked_for_once_and_numbered_as_seen() {
+    let dir = tempfile::tempdir().unwrap();
+    let writer = writer(dir.path());
+    let asked = AtomicUsize::new(0);
+    for call in 0..3000usize {
+        let stack = [70, 3, 12][call % 3];
+        writer.stack_name(stack, &format!("call{call}"), || {
+            asked.fetch_add(1, Ordering::Relaxed);
+            vec![format!("File {stack}"), "last".into()]
+        });
+        if call % 100 == 0 {
+            writer.flush().unwrap();
+        }
+    }
+    writer.finish().unwrap();
+    assert_eq!(asked.load(Ordering::Relaxed), 3);
+    let stacks = read(dir.path(), "stack.json");
+    assert_eq!(stacks.as_object().unwrap().keys().collect::<Vec<_>>(), ["0", "1", "2"]);
+    for (number, stack) in [70, 3, 12].into_iter().enumerate() {
+        let names: Vec<String> = (0..1000).map(|call| format!("call{}", 3 * call + number)).collect();
+        assert_eq!(stacks[number.to_string()], json!([names, [format!("File {stack}"), "last"]]));
+    }
+}
+
+#[test]
+fn the_cost_of_a_record_does_not_grow() {
+    let dir = tempfile::tempdir().unwrap();
+    let writer = writer(dir.path());
+    let mut content = 0u64;
+    for index in 0..20_000usize {
+        let name = format!("Tensor.add.{index}.forward");
+        let id = writer.open_record(&name);
+        let text = body(index, 300);
+        content += (3 * name.len() + text.len()) as u64;
+        writer.set(id, "{}".into(), 600);
+        writer.stack_name(index % 7, &name, || vec!["File model.py, line 1, in forward".into()]);
+        writer.construct(&name, None);
+        if index % 50 == 0 {
+            writer.flush().unwrap();
+        }
+        writer.close(id, text);
+    }
+    writer.finish().unwrap();
+    let names = names(dir.path());
+    assert!(names.iter().enumerate().all(|(index, name)| *name == format!("Tensor.add.{index}.forward")));
+    assert_eq!(names.len(), 20_000);
+    let written = writer.bytes_written();
+    assert!(written < 4 * content, "{written} bytes written for {content}");
+}
+
+#[test]
+fn threads_share_a_writer() {
+    let dir = tempfile::tempdir().unwrap();
+    let writer = writer(dir.path());
+    thread::scope(|scope| {
+        for number in 0..8 {
+            let writer = &writer;
+            scope.spawn(move || {
+                for call in 0..500 {
+                    let id = writer.open_record(&format!("{number}.{call}"));
+                    writer
+                        .stack_name(call % 5, &format!("{number}.{call}"), || vec![format!("{}", call % 5)]);
+                    writer.set(id, body(call, 100), 300);
+                    match call % 4 {
+                        0 => writer.remove(id),
+                        1 => writer.abandon(id),
+                        _ => writer.close(id, body(call + 1, 400)),
+                    }
+                    if call % 97 == 0 {
+                        writer.flush().unwrap();
+                    }
+                }
+            });
+        }
+    });
+    writer.finish().unwrap();
+    let data = data(dir.path());
+    assert_eq!(data.len(), 8 * 500 * 3 / 4);
+    for number in 0..8 {
+        let prefix = format!("{number}.");
+        let calls: Vec<usize> = data
+            .iter()
+            .filter_map(|(name, value)| {
+                let call: usize = name.strip_prefix(&prefix)?.parse().unwrap();
+                assert_eq!(value["value"], call + usize::from(call % 4 > 1));
+                Some(call)
+            })
+            .collect();
+        assert!(calls.is_sorted() && calls.len() == 375);
+    }
+    let stacks = read(dir.path(), "stack.json");
+    let grouped: usize =
+        stacks.as_object().unwrap().values().map(|group| group[0].as_array().unwrap().len()).sum();
+    assert_eq!(grouped, 8 * 500);
+}
+
+#[test]
+fn much_at_once_is_written_with_little_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let writer = writer(dir.path());
+    let text = body(1, 1 << 20);
+    for index in 0..150 {
+        writer.append(&index.to_string(), text.clone());
+    }
+    writer.finish().unwrap();
+    assert_eq!(names(dir.path()).len(), 150);
+}
+
+#[test]
+fn nobody_waits_for_records_that_have_nothing_to_write() {
+    let dir = tempfile::tempdir().unwrap();
+    let writer = writer(dir.path());
+    let name = "x".repeat(200);
+    let ids: Vec<_> = (0..300_000).map(|_| writer.open_record(&name)).collect();
+    writer.flush().unwrap();
+    assert_eq!(data(dir.path()), []);
+    writer.close(ids[1], "1".into());
+    writer.flush().unwrap();
+    for id in ids {
+        writer.abandon(id);
+    }
+    writer.finish().unwrap();
+    assert_eq!(data(dir.path()), [(name, json!(1))]);
+}
+
+#[test]
+fn a_failure_is_told_and_ends_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = dir.path().join("step0");
+    fs::create_dir(&place).unwrap();
+    let writer = writer(&place);
+    writer.append("a", "1".into());
+    writer.flush().unwrap();
+    fs::remove_dir_all(&place).unwrap();
+    writer.append("b", "1".into());
+    let error = writer.flush().unwrap_err();
+    assert_eq!(error.path, place.join("dump.json"));
+    assert!(writer.failure().unwrap().contains("hint: the directory was removed"));
+    for _ in 0..1000 {
+        writer.append("c", body(1, 100_000));
+    }
+    assert_eq!(writer.flush(), Err(error.clone()));
+    assert_eq!(writer.finish(), Err(error));
+    let missing = StepWriter::create(&place, &header(), Files::Dump).unwrap_err();
+    assert_eq!(missing.path, place.join("dump.json"));
+}
