@@ -1,8 +1,7 @@
 """One side of a collection benchmark: a small GPT, trained with a tool attached or without any.
 
-Runs under the interpreter of either tool and imports nothing of this project but the package. It is told what to
-do by one JSON argument, then runs one timed piece of work for each line on standard input and answers with a line
-of JSON. The other side waits meanwhile, so that two sides can take turns step by step.
+Runs under the interpreter of either tool and imports nothing of this project but the package. One JSON argument
+says what to do; then every line on standard input asks for one timed piece of work, answered with a line of JSON.
 """
 
 from __future__ import annotations
