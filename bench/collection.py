@@ -1,7 +1,7 @@
 """What collection costs: our package and the reference on the same model, on two threads.
 
 For each row three processes are alive: one trains without any tool, one with ours, one with the reference.
-They take turns step by step, so that a busy moment of the machine hurts all of them, and medians are compared.
+They take turns step by step, so that a busy moment of the machine hurts all of them; medians are compared.
 A step is forward, backward and optimizer, with ``start``, ``stop`` and ``step`` of the debugger around them.
 Dumps are written below the project and deleted after every step, outside of the time that is measured.
 
@@ -272,7 +272,7 @@ def main() -> int:
     place.mkdir(exist_ok=True)
     heads = f"{'no tool':>11}  {'msprobe':>19}  {'reference':>20}  {'overhead':>9}  {'records':>9}  aims"
     print(
-        f"\na GPT of 7M parameters, batch 4 x 128, {THREADS} threads; medians of up to {rounds} steps in turns"
+        f"\na GPT of 7M parameters, batch 4 x 128, {THREADS} threads; medians of {rounds} steps or fewer"
         "\noverhead: the reference's added time over ours; records: of one step, ours/reference\n"
         f"\n{'':<22} {heads}"
     )

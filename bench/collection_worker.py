@@ -1,7 +1,8 @@
 """One side of a collection benchmark: a small GPT, trained with a tool attached or without any.
 
-Runs under the interpreter of either tool and imports nothing of this project but the package. One JSON argument
-says what to do; then every line on standard input asks for one timed piece of work, answered with a line of JSON.
+Runs under the interpreter of either tool and imports nothing of this project but the package. One JSON
+argument says what to do; then every line on standard input asks for one timed piece of work, and gets a line
+of JSON as the answer.
 """
 
 from __future__ import annotations
