@@ -51,10 +51,11 @@ test-install: $(VENV)/.tools ## pip install into a clean venv, without any frame
 	$(call say,pip install into a clean venv)
 	tests/install.sh $(PYTHON)
 
-bench: build ## Measure ourselves and the alternatives in one run
+bench: build .venv-reference/.package ## Measure ourselves and the alternatives in one run
 	$(call say,bench)
 	cargo build --release --locked --quiet -p msprobe-tensor --example read_bandwidth
 	$(BIN)/python bench/run.py
+	$(BIN)/python bench/collection.py
 
 fuzz: ## Fuzz the file parsers, FUZZ_SECONDS (120) each
 	$(call say,fuzz: needs a nightly toolchain)
@@ -67,7 +68,7 @@ fmt: $(VENV)/.tools ## Format everything
 	$(BIN)/ruff check --fix .
 
 clean: ## Remove everything that was built or installed
-	rm -rf target fuzz/target $(VENV) demo_out bench_out python/msprobe/*.so
+	rm -rf target fuzz/target $(VENV) .venv-reference demo_out bench_out python/msprobe/*.so
 
 target/release/msprobe: $(RUST_SOURCES)
 	$(call say,building target/release/msprobe)
@@ -91,4 +92,10 @@ $(VENV)/.torch: requirements/torch.txt | $(VENV)/bin/python
 $(VENV)/.package: $(RUST_SOURCES) pyproject.toml README.md | $(VENV)/.tools $(VENV)/.torch
 	$(call say,building the Python package into $(VENV))
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked --quiet
+	@touch $@
+
+.venv-reference/.package: requirements/reference.txt requirements/torch.txt
+	$(call say,installing the reference and PyTorch into .venv-reference: requirements/reference.txt)
+	$(PYTHON) -m venv .venv-reference
+	.venv-reference/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/reference.txt
 	@touch $@

@@ -43,7 +43,7 @@ class Waits:
             return result
 
         wait.__doc__ = original.__doc__
-        dist.Work.wait = wait  # type: ignore[method-assign]
+        dist.Work.wait = wait
 
     def end(self, call: _native.ApiCall, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         """A collective has returned: it is complete, or there are works to wait for."""

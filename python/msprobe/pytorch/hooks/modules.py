@@ -145,7 +145,7 @@ def _is_compiled(module: torch.nn.Module) -> bool:
 def _class_name(module: torch.nn.Module) -> str:
     """The class as the user wrote it: ``fully_shard`` derives one of its own, a compiled module wraps it."""
     if _is_compiled(module):
-        return _class_name(module._orig_mod)  # type: ignore[arg-type]
+        return _class_name(module._orig_mod)
     cls = type(module)
     if cls.__name__.startswith("FSDP") and len(cls.__bases__) == 2 and cls.__bases__[0].__name__ == "FSDPModule":
         return cls.__bases__[1].__name__

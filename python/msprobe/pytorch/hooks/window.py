@@ -53,8 +53,9 @@ def _is_compiling() -> Callable[[], bool]:
     newer: Callable[[], bool] | None = getattr(torch.compiler, "is_compiling", None)
     if newer is not None:
         return newer
-    from torch._dynamo import is_compiling as older
+    from torch._dynamo import is_compiling
 
+    older: Callable[[], bool] = is_compiling
     return older
 
 

@@ -1,0 +1,299 @@
+"""What collection costs: our package and the reference on the same model, on two threads.
+
+For each row three processes are alive: one trains without any tool, one with ours, one with the reference.
+They take turns step by step, so that a busy moment of the machine hurts all of them; medians are compared.
+A step is forward, backward and optimizer, with ``start``, ``stop`` and ``step`` of the debugger around them.
+Dumps are written below the project and deleted after every step, outside of the time that is measured.
+
+``--quick`` takes fewer steps; ``--rows`` picks rows by a part of their name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+THREADS = 2
+ROOT = Path(__file__).resolve().parent.parent
+# As in collection_worker.py.
+RELU_CALLS = 20_000
+REFERENCE = ROOT / ".venv-reference/bin/python"
+WARM_UP = 2
+
+
+class Row(NamedTuple):
+    """One configuration, with what it is to reach."""
+
+    what: str
+    task: str
+    level: str
+    summary_mode: str = "statistics"
+    most: float | None = None
+    """Our step time, in times of the bare one."""
+    smaller: float | None = None
+    """How many times smaller than the reference's overhead ours is to be."""
+    idle: bool = False
+
+
+class Times(NamedTuple):
+    bare: float
+    ours: float
+    reference: float | None
+    tensor_bytes: int
+    records: tuple[int, int]
+    dd: float | None
+
+
+ROWS = [
+    Row("attached, idle", "statistics", "mix", most=1.02, idle=True),
+    Row("statistics L0", "statistics", "L0", most=1.2, smaller=5),
+    Row("statistics L1", "statistics", "L1", most=1.4, smaller=7),
+    Row("statistics mix", "statistics", "mix", most=1.7, smaller=8),
+    Row("statistics L1, md5", "statistics", "L1", "md5", most=1.6, smaller=8),
+    Row("tensor L1", "tensor", "L1"),
+]
+
+
+class Side:
+    """A process that does one piece of work whenever it is told to."""
+
+    def __init__(self, python: str, order: dict[str, Any]) -> None:
+        environment = {
+            **os.environ,
+            "OMP_NUM_THREADS": str(THREADS),
+            "MKL_NUM_THREADS": str(THREADS),
+            # Threads that spin while they wait would make a busy machine many times slower than it is.
+            "OMP_WAIT_POLICY": "passive",
+            "MSPROBE_LOG_LEVEL": "4",
+            "PYTHONWARNINGS": "ignore",
+        }
+        worker = str(ROOT / "bench/collection_worker.py")
+        self._process = subprocess.Popen(
+            [python, worker, json.dumps({"threads": THREADS, **order})],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+            cwd=ROOT,
+        )
+        self.torch: str | None = None
+        self.seconds: list[float] = []
+
+    def wait_until_ready(self) -> None:
+        self.torch = self._answer()["torch"]
+
+    def work(self) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        answer = self._answer()
+        self.seconds.append(answer["seconds"])
+        return answer
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"a side of the bench ended with exit code {self._process.wait()}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def median(self) -> float:
+        return statistics.median(self.seconds[WARM_UP:])
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+
+def config_file(row: Row, folder: Path, side: str) -> tuple[str, str]:
+    """A configuration for one side and the directory it dumps into."""
+    dump = folder / f"dump_{side}"
+    config = {
+        "task": row.task,
+        "dump_path": str(dump),
+        "rank": [],
+        # Collecting the first step puts all hooks in place; the last number keeps the tool from ending.
+        "step": [0, 1_000_000] if row.idle else [],
+        "level": row.level,
+        row.task: {"scope": [], "list": [], "data_mode": ["all"], "summary_mode": row.summary_mode},
+    }
+    path = folder / f"{side}.json"
+    path.write_text(json.dumps(config))
+    return str(path), str(dump)
+
+
+def sides_of(row: Row, folder: Path, work: str) -> tuple[Side, Side, Side | None]:
+    """Without any tool, with ours, and with the reference if it is installed."""
+    config, dump = config_file(row, folder, "ours")
+    bare = Side(sys.executable, {"work": work, "config": None, "dump_path": None})
+    ours = Side(sys.executable, {"work": work, "config": config, "dump_path": dump})
+    reference = None
+    if REFERENCE.exists():
+        config, dump = config_file(row, folder, "reference")
+        reference = Side(str(REFERENCE), {"work": work, "config": config, "dump_path": dump})
+    for side in (bare, ours, reference):
+        if side is not None:
+            side.wait_until_ready()
+    if reference is not None and reference.torch != bare.torch:
+        raise RuntimeError(f"torch {bare.torch} here, {reference.torch} in .venv-reference: remove that one")
+    return bare, ours, reference
+
+
+def dd_seconds(folder: Path, size_bytes: int) -> float:
+    """What writing this much to the same disk takes."""
+    target = folder / "dd"
+    command = [
+        "dd",
+        "if=/dev/zero",
+        f"of={target}",
+        "bs=1M",
+        f"count={max(1, size_bytes >> 20)}",
+        "status=none",
+    ]
+    begin = time.perf_counter()
+    subprocess.run(command, check=True)
+    seconds = time.perf_counter() - begin
+    target.unlink()
+    return seconds
+
+
+def measure(row: Row, folder: Path, rounds: int, budget_secs: float, work: str = "train") -> Times:
+    """Takes turns, ``rounds`` of them or until the time is over, but at least three after warming up."""
+    bare, ours, reference = sides_of(row, folder, work)
+    tensor_bytes, records, dd = 0, (0, 0), []
+    begin = time.perf_counter()
+    for number in range(WARM_UP + rounds):
+        if number >= WARM_UP + 3 and time.perf_counter() - begin > budget_secs:
+            break
+        bare.work()
+        mine = ours.work()
+        theirs = reference.work() if reference is not None else None
+        if number == 0:
+            records = (mine["records"], theirs["records"] if theirs is not None else 0)
+        if row.task == "tensor":
+            tensor_bytes = mine["tensor_bytes"]
+            dd.append(dd_seconds(folder, tensor_bytes))
+    for side in (bare, ours, reference):
+        if side is not None:
+            side.close()
+    return Times(
+        bare.median(),
+        ours.median(),
+        None if reference is None else reference.median(),
+        tensor_bytes,
+        records,
+        statistics.median(dd[WARM_UP:]) if dd else None,
+    )
+
+
+def verdict(reached: bool) -> str:
+    return "reached" if reached else "MISSED"
+
+
+def print_step_row(row: Row, times: Times) -> list[bool]:
+    """The line of a row; whether each of its aims is reached."""
+    ratio = times.ours / times.bare
+    reached = []
+    aims = []
+    if row.most is not None:
+        reached.append(ratio <= row.most)
+        aims.append(f"<= {row.most}x: {verdict(reached[-1])}")
+    theirs, overhead = "-", "-"
+    if times.reference is not None:
+        theirs = f"{times.reference * 1e3:8.1f} ms {times.reference / times.bare:6.2f}x"
+        # Ours can come out below zero where it is smaller than the noise.
+        factor = (times.reference - times.bare) / max(times.ours - times.bare, 1e-6)
+        overhead = f"{factor:.1f}x" if factor < 1000 else "> 1000x"
+        if row.smaller is not None:
+            reached.append(factor >= row.smaller)
+            aims.append(f">= {row.smaller}x: {verdict(reached[-1])}")
+    records = f"{times.records[0]}/{times.records[1]}" if not row.idle else "-"
+    print(
+        f"{row.what:<22} {times.bare * 1e3:8.1f} ms  {times.ours * 1e3:8.1f} ms {ratio:6.3f}x  {theirs:>20}"
+        f"  {overhead:>9}  {records:>9}  {', '.join(aims)}",
+        flush=True,
+    )
+    return reached
+
+
+def print_tensor_rows(times: Times) -> list[bool]:
+    """How fast tensors get to disk, against a plain copy of as many bytes, and against the reference."""
+    assert times.dd is not None
+    size = times.tensor_bytes / 1e9
+    whole, added, plain = size / times.ours, size / max(times.ours - times.bare, 1e-6), size / times.dd
+    reached = [whole >= 0.7 * plain]
+    print(
+        f"{'  throughput':<22} {size:.2f} GB a step at {whole:.2f} GB/s, dd {plain:.2f} GB/s: "
+        f"{whole / plain:.2f} of dd  >= 0.7: {verdict(reached[0])}"
+    )
+    print(f"{'  by the time added':<22} {added:.2f} GB/s: {added / plain:.2f} of dd")
+    if times.reference is not None:
+        faster, theirs = times.reference / times.ours, size / times.reference
+        reached.append(faster >= 3)
+        print(
+            f"{'  vs the reference':<22} {faster:.1f}x, {theirs:.2f} GB/s there  >= 3x: {verdict(reached[1])}"
+        )
+    return reached
+
+
+def print_call_row(times: Times) -> None:
+    """What a wrapper costs where nothing is collected."""
+
+    def figure(seconds: float | None) -> str:
+        if seconds is None:
+            return "-"
+        added = (seconds - times.bare) / RELU_CALLS * 1e9
+        return f"{added:+.0f} ns {seconds / times.bare:6.3f}x"
+
+    bare = f"{times.bare / RELU_CALLS * 1e9:8.0f} ns"
+    print(f"{'idle torch.relu':<22} {bare}  {figure(times.ours):>19}  {figure(times.reference):>20}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="fewer steps")
+    parser.add_argument("--rows", default="", help="only rows whose name contains this")
+    options = parser.parse_args()
+    rounds, budget_secs = (5, 15.0) if options.quick else (25, 50.0)
+    if not REFERENCE.exists():
+        print("the reference is not installed: make .venv-reference/.package")
+    place = ROOT / "bench_out"
+    place.mkdir(exist_ok=True)
+    heads = f"{'no tool':>11}  {'msprobe':>19}  {'reference':>20}  {'overhead':>9}  {'records':>9}  aims"
+    print(
+        f"\na GPT of 7M parameters, batch 4 x 128, {THREADS} threads; medians of {rounds} steps or fewer"
+        "\noverhead: the reference's added time over ours; records: of one step, ours/reference\n"
+        f"\n{'':<22} {heads}"
+    )
+    reached: list[bool] = []
+    for row in ROWS:
+        if options.rows not in row.what:
+            continue
+        with tempfile.TemporaryDirectory(dir=place) as folder:
+            more = 4 if row.idle else 1
+            times = measure(row, Path(folder), rounds * more, budget_secs)
+            reached += print_step_row(row, times)
+            if row.task == "tensor":
+                reached += print_tensor_rows(times)
+    if options.rows in "idle call":
+        with tempfile.TemporaryDirectory(dir=place) as folder:
+            row = Row("idle call", "statistics", "L1", idle=True)
+            print_call_row(measure(row, Path(folder), rounds, budget_secs, work="relu"))
+    shutil.rmtree(place, ignore_errors=True)
+    print(f"\n{sum(reached)} of {len(reached)} aims reached")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
