@@ -6,22 +6,27 @@
 //!                  \--TensorView----------------------------------------TensorPool--> *.pt
 //! ```
 
+mod api_events;
 mod backward;
 mod collector;
 mod encoder;
 mod fragment;
+mod gradients;
 mod measure;
+mod module_events;
 mod modules;
 mod notices;
 mod overflow;
 mod stacks;
 mod variables;
 
-pub use collector::{ApiCall, ApiId, Collector, Finished, ModuleCall, StepPlace};
+pub use api_events::{ApiCall, ApiId};
+pub use collector::{Collector, Finished, StepPlace};
 pub use encoder::{
     Encoded, Encoder, Figures, LeafPlace, MAX_DEPTH, Placement, PlacementKind, Saving, TensorValue, TooDeep,
 };
 pub use measure::{Measured, NumberStyle, measure};
+pub use module_events::ModuleCall;
 pub use modules::{ModuleId, Pass};
 pub use notices::Notice;
 pub use stacks::{FrameKey, StackId, StackRef, Stacks};

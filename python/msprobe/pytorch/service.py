@@ -1,4 +1,4 @@
-"""A collection from its first start to its end: when windows open, in which step, on which rank, with which hooks."""
+"""A collection from first start to end: when windows open, in which step, on which rank, with which hooks."""
 
 from __future__ import annotations
 
@@ -99,7 +99,9 @@ class Service:
         self.first_start = False
         if models is not None and self.config.level in ("L0", "mix"):
             self._modules.install(models)
-            core_logger.info(f"The module {self.config.task} hook function is successfully mounted to the model.")
+            core_logger.info(
+                f"The module {self.config.task} hook function is successfully mounted to the model."
+            )
         return True
 
     def stop(self) -> None:
@@ -195,7 +197,7 @@ class Service:
         logger.error(f"The dump is incomplete: {self._failure}.")
 
     def _error_log(self) -> str | None:
-        return None if self._step_directory is None else os.path.join(self._step_directory, "dump_error_info.log")
+        return f"{self._step_directory}/dump_error_info.log" if self._step_directory is not None else None
 
     def finish(self) -> None:
         """The interpreter exits: what is recorded gets to disk."""
@@ -253,7 +255,7 @@ class Service:
             self._dumped = None
 
     def _border(self, tensor: Any, api: int, index: int) -> bool:
-        """A function returned its argument, which stands at the border of a module: its gradient is the border's."""
+        """A function returned its argument, which stands at the border of a module: so does its gradient."""
         watch = self._modules.watch
         found = watch.boundary(tensor)
         if found is None:

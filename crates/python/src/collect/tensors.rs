@@ -87,7 +87,7 @@ impl Session {
         let outline =
             |dtype, shape| HostTensor { dtype, shape, strides: Vec::new(), address: 0, _owner: None };
         if shape.contains(&0) {
-            return Ok(self.empty(dtype, shape));
+            return Ok(empty(dtype, shape));
         }
         if !tensor.getattr(intern!(py, "is_cpu"))?.extract::<bool>()? {
             if !saves
@@ -97,7 +97,7 @@ impl Session {
                 return Ok(Reading::Deferred { tensor: outline(dtype, shape), ticket });
             }
             return match self.adapter.on_host(tensor)? {
-                Some(copy) => self.read_host(&copy, dtype, shape, Some(copy.clone().unbind())),
+                Some(copy) => Ok(self.read_host(&copy, dtype, shape, Some(copy.clone().unbind()))),
                 None => Ok(Reading::Unreadable(outline(dtype, shape))),
             };
         }
@@ -105,11 +105,11 @@ impl Session {
         let is_complex = matches!(dtype.dtype, Some(DType::C64 | DType::C128));
         if lazily(&self.adapter.is_neg)? || (is_complex && lazily(&self.adapter.is_conj)?) {
             return match self.adapter.on_host(tensor)? {
-                Some(copy) => self.read_host(&copy, dtype, shape, Some(copy.clone().unbind())),
+                Some(copy) => Ok(self.read_host(&copy, dtype, shape, Some(copy.clone().unbind()))),
                 None => Ok(Reading::Unreadable(outline(dtype, shape))),
             };
         }
-        self.read_host(tensor, dtype, shape, None)
+        Ok(self.read_host(tensor, dtype, shape, None))
     }
 
     fn read_host(
@@ -118,11 +118,11 @@ impl Session {
         dtype: KnownDType,
         shape: Vec<usize>,
         owner: Option<Py<PyAny>>,
-    ) -> PyResult<Reading> {
+    ) -> Reading {
         let py = tensor.py();
         let mut read = HostTensor { dtype, shape, strides: Vec::new(), address: 0, _owner: owner };
         if read.dtype.dtype.is_none() {
-            return Ok(Reading::Unreadable(read));
+            return Reading::Unreadable(read);
         }
         // Sparse and functional tensors have no memory of their own to point at, and say so by raising.
         let address = self.adapter.data_ptr.bind(py).call1((tensor,)).and_then(|address| address.extract());
@@ -131,17 +131,10 @@ impl Session {
             (Ok(address), Ok(strides)) if address != 0 => {
                 read.address = address;
                 read.strides = strides;
-                Ok(Reading::Host(read))
+                Reading::Host(read)
             }
-            _ => Ok(Reading::Unreadable(read)),
+            _ => Reading::Unreadable(read),
         }
-    }
-
-    fn empty(&self, dtype: KnownDType, shape: Vec<usize>) -> Reading {
-        let strides = vec![0; shape.len()];
-        let address = std::ptr::NonNull::<u64>::dangling().as_ptr() as usize;
-        let tensor = HostTensor { dtype, shape, strides, address, _owner: None };
-        if tensor.dtype.dtype.is_some() { Reading::Host(tensor) } else { Reading::Unreadable(tensor) }
     }
 
     /// Dtype and shape of a tensor whose elements are out of reach.
@@ -207,11 +200,20 @@ impl Session {
         let readable = described.view().is_ok();
         Ok((readable.then_some(described), name))
     }
+}
 
-    pub(crate) fn measure_array(&self, py: Python<'_>, array: &Described) -> PyResult<Measured> {
-        let view = array.view()?;
-        Ok(py.detach(|| measure(&view, false)))
-    }
+/// The figures of an array.
+pub(crate) fn measure_array(py: Python<'_>, array: &Described) -> PyResult<Measured> {
+    let view = array.view()?;
+    Ok(py.detach(|| measure(&view, false)))
+}
+
+/// A tensor without elements, which may have no memory either.
+fn empty(dtype: KnownDType, shape: Vec<usize>) -> Reading {
+    let strides = vec![0; shape.len()];
+    let address = std::ptr::NonNull::<u64>::dangling().as_ptr() as usize;
+    let tensor = HostTensor { dtype, shape, strides, address, _owner: None };
+    if tensor.dtype.dtype.is_some() { Reading::Host(tensor) } else { Reading::Unreadable(tensor) }
 }
 
 fn empty_view(dtype: DType) -> PyResult<TensorView<'static>> {

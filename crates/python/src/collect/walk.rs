@@ -10,7 +10,10 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple};
 
 use super::adapter::Kind;
 use super::session::Session;
-use super::tensors::{HostTensor, Reading};
+use super::tensors::{HostTensor, Reading, measure_array};
+
+/// Tensors of a value, and where their gradients belong.
+pub(crate) type Leaves<'py> = Vec<(LeafPlace, Bound<'py, PyAny>)>;
 
 /// Encodes values for one session.
 pub(crate) struct Walk<'a> {
@@ -42,7 +45,7 @@ impl<'a> Walk<'a> {
     pub(crate) fn output(mut self, value: &Bound<'_, PyAny>) -> PyResult<Encoded> {
         match value.cast::<PyTuple>() {
             Ok(tuple) if self.session.adapter.kind(value)? == Kind::Sequence => {
-                self.elements(tuple.iter())?
+                self.elements(tuple.iter())?;
             }
             _ => self.elements(std::iter::once(value.clone()))?,
         }
@@ -63,10 +66,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The structure of a value with a place for each tensor that requires a gradient, and `null` for all else.
-    pub(crate) fn structure<'py>(
-        mut self,
-        value: &Bound<'py, PyAny>,
-    ) -> PyResult<(Encoded, Vec<(LeafPlace, Bound<'py, PyAny>)>)> {
+    pub(crate) fn structure<'py>(mut self, value: &Bound<'py, PyAny>) -> PyResult<(Encoded, Leaves<'py>)> {
         let mut leaves = Vec::new();
         self.leaves(value, &mut leaves)?;
         Ok((self.encoder.finish(), leaves))
@@ -316,7 +316,7 @@ impl<'a> Walk<'a> {
         let session = self.session;
         let (array, dtype) = session.read_array(value)?;
         let measured = match &array {
-            Some(array) => session.measure_array(value.py(), array)?,
+            Some(array) => measure_array(value.py(), array)?,
             None => Measured::unreadable(),
         };
         let shape: Vec<usize> = value.getattr(intern!(value.py(), "shape"))?.extract()?;
@@ -339,11 +339,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn leaves<'py>(
-        &mut self,
-        value: &Bound<'py, PyAny>,
-        leaves: &mut Vec<(LeafPlace, Bound<'py, PyAny>)>,
-    ) -> PyResult<()> {
+    fn leaves<'py>(&mut self, value: &Bound<'py, PyAny>, leaves: &mut Leaves<'py>) -> PyResult<()> {
         let py = value.py();
         match self.session.adapter.kind(value)? {
             Kind::Tensor | Kind::SpecialTensor

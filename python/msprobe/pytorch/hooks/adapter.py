@@ -1,4 +1,4 @@
-"""What Rust asks about PyTorch: kinds of values, tensors it cannot read by itself, stacks, and where to complain."""
+"""What Rust asks about PyTorch: kinds of values, tensors it cannot read itself, stacks, where to complain."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import enum
 import os
 import time
 import traceback
+from pathlib import Path
 from types import FrameType
 from typing import Any, Callable, NamedTuple
 
@@ -20,7 +21,7 @@ from msprobe.pytorch.hooks.window import Window
 
 
 class Kind(enum.IntEnum):
-    """How a value is encoded; the numbers are those of ``Kind`` in ``crates/python/src/collect/adapter.rs``."""
+    """How a value is encoded; the numbers are those in ``crates/python/src/collect/adapter.rs``."""
 
     NULL = 0
     BOOL = 1
@@ -74,7 +75,7 @@ class Adapter:
         self._has_errors = False
         self.on_notice: Callable[[], None] | None = None
         self.border: Callable[[Any, int, int], bool] | None = None
-        """Told about functions that returned an argument unchanged; says whether it takes care of the gradient."""
+        """Told about functions that returned an argument unchanged; says whether it takes over."""
 
     def kind(self, cls: type) -> int:
         """How values of a class are encoded."""
@@ -89,7 +90,10 @@ class Adapter:
         if key == "device":
             return {"type": "torch.device", "value": _device(value)}
         if isinstance(value, slice):
-            return {"type": "slice", "value": [_index(part) for part in (value.start, value.stop, value.step)]}
+            return {
+                "type": "slice",
+                "value": [_index(part) for part in (value.start, value.stop, value.step)],
+            }
         if isinstance(value, torch.device):
             return {}
         if isinstance(value, torch.memory_format):
@@ -128,7 +132,9 @@ class Adapter:
         with self._quiet():
             values = tensor.detach()
             values = values.double() if values.dtype == torch.float64 else values.float()
-            figures = torch.stack([values.amax(), values.amin(), values.mean(), torch.linalg.vector_norm(values)])
+            figures = torch.stack(
+                [values.amax(), values.amin(), values.mean(), torch.linalg.vector_norm(values)]
+            )
             self._device_statistics.append(figures.to(torch.float32))
         return len(self._device_statistics) - 1
 
@@ -167,7 +173,7 @@ class Adapter:
         stack = "".join(traceback.format_stack())
         mode, self._has_errors = ("a" if self._has_errors else "w"), True
         try:
-            with open(path, mode, encoding="utf-8") as log:
+            with Path(path).open(mode, encoding="utf-8") as log:
                 log.write(f"[{now} +0800] [ERROR] {phase} failed: name={name}, pid={os.getpid()}\n{trace}")
                 log.write(f"Call stack (most recent call last):\n{stack}\n")
         except OSError as unwritable:

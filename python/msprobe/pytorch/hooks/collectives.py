@@ -1,4 +1,4 @@
-"""Collective operations: their output is what their arguments are afterwards, for asynchronous ones after ``wait``."""
+"""Collective operations: their output is what their arguments are afterwards, if need be after ``wait``."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ import torch.distributed as dist
 from msprobe import _native
 from msprobe.pytorch.hooks.window import Window
 
+
 class _Pending:
     """A call whose works are not all waited for."""
 
-    def __init__(self, call: _native.ApiCall, args: tuple[Any, ...], kwargs: dict[str, Any], works: int) -> None:
+    def __init__(
+        self, call: _native.ApiCall, args: tuple[Any, ...], kwargs: dict[str, Any], works: int
+    ) -> None:
         self.call = call
         self.args = args
         self.kwargs = kwargs
@@ -20,8 +23,7 @@ class _Pending:
 
 
 class Waits:
-    """Works that were handed out and not waited for. Holds them, and the arguments, until then or until the step
-    ends."""
+    """Works that were handed out and not waited for, with their arguments, until the step ends."""
 
     def __init__(self, collector: _native.Collector, window: Window) -> None:
         self._collector = collector

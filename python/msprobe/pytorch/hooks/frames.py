@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import linecache
-import os
+from pathlib import Path
 from types import CodeType, FrameType
 
-_TOOL = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
-_CHECKPOINT = os.path.join("torch", "utils", "checkpoint.py")
-_FUNCTION = os.path.join("torch", "autograd", "function.py")
+_TOOL = f"{Path(__file__).parents[2]}/"
+_CHECKPOINT = "torch/utils/checkpoint.py"
+_FUNCTION = "torch/autograd/function.py"
 _BACKWARD = ("backward", "checkpoint_function_backward")
 
 _texts: dict[tuple[CodeType, int], str | None] = {}
@@ -36,7 +36,9 @@ def _text(frame: FrameType) -> str | None:
     if key not in _texts:
         path = frame.f_code.co_filename
         source = linecache.getline(path, frame.f_lineno, frame.f_globals).strip()
-        _texts[key] = f"File {path}, line {frame.f_lineno}, in {frame.f_code.co_name}, \n {source}" if source else None
+        _texts[key] = (
+            f"File {path}, line {frame.f_lineno}, in {frame.f_code.co_name}, \n {source}" if source else None
+        )
     return _texts[key]
 
 

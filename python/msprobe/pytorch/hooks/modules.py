@@ -88,7 +88,9 @@ class ModuleHook:
         entry = hooks.watch.enter(args) if recording else None
         hooks.running.calls.append((self, call, entry, sys.exc_info()[1]))
 
-    def after(self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+    def after(
+        self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any
+    ) -> None:
         if is_compiling():
             return
         hooks = self._hooks
@@ -147,6 +149,10 @@ def _class_name(module: torch.nn.Module) -> str:
     if _is_compiled(module):
         return _class_name(module._orig_mod)
     cls = type(module)
-    if cls.__name__.startswith("FSDP") and len(cls.__bases__) == 2 and cls.__bases__[0].__name__ == "FSDPModule":
+    if (
+        cls.__name__.startswith("FSDP")
+        and len(cls.__bases__) == 2
+        and cls.__bases__[0].__name__ == "FSDPModule"
+    ):
         return cls.__bases__[1].__name__
     return cls.__name__

@@ -1,5 +1,5 @@
-"""What runs between backward and the next step, so that its operations get a parent: gradient clipping and the
-optimizer. Also keeps recomputed forward passes whole."""
+"""What runs between backward and the next step, so that its operations get a parent: gradient clipping and
+the optimizer. Also keeps recomputed forward passes whole."""
 
 from __future__ import annotations
 
@@ -60,15 +60,19 @@ def _wrap_clipper(owner: Any, name: str, collector: _native.Collector, window: W
 
 
 def install_checkpoint(window: Window) -> None:
-    """While a window is open, recomputation runs to the end of the forward pass instead of stopping at the last
-    tensor that backward needs, so that no record is left half done. Results are the same."""
+    """While a window is open, recomputation runs to the end of the forward pass instead of stopping at the
+    last tensor that backward needs, so that no record is left half done. Results are the same."""
     original = torch.utils.checkpoint.checkpoint
     if getattr(original, "_msprobe", False):
         return
 
     @functools.wraps(original)
     def checkpoint(*args: Any, **kwargs: Any) -> Any:
-        whole = torch.utils.checkpoint.set_checkpoint_early_stop(False) if window.open else contextlib.nullcontext()
+        whole = (
+            torch.utils.checkpoint.set_checkpoint_early_stop(False)
+            if window.open
+            else contextlib.nullcontext()
+        )
         with whole:
             return original(*args, **kwargs)
 

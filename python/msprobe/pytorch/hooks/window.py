@@ -34,8 +34,8 @@ class Window:
         self.apis = is_open and not self.paused
 
     def _rest_collector(self, is_open: bool) -> None:
-        """Keeps Python's garbage collector from walking all that lives already, each time the hooks of a window have
-        made enough small objects to start it. What the window makes is collected as ever."""
+        """Keeps Python's garbage collector from walking all that lives already, each time the hooks have made
+        enough small objects to start it. What is made from now on is collected as ever."""
         if is_open and gc.get_freeze_count() == 0:
             gc.freeze()
             self._has_frozen = True

@@ -1,0 +1,221 @@
+//! Events of wrapped functions: a call begins, ends, and is seen again in the backward pass.
+
+use msprobe_dump::filter::Decision;
+use msprobe_dump::write::RecordId;
+
+use crate::collector::{Collector, Finished, write_body};
+use crate::encoder::{Encoded, Saving};
+use crate::fragment::{Body, Fragment, Nothing};
+use crate::notices::Notice;
+use crate::stacks::StackRef;
+
+/// An API, by the order in which APIs were made known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ApiId(pub usize);
+
+/// A forward call of an API that has begun.
+#[derive(Debug)]
+pub struct ApiCall {
+    /// The API.
+    pub api: ApiId,
+    /// The number of the call.
+    pub index: u64,
+    /// The record's name.
+    pub name: String,
+    /// Whether scope and list want it: then its stack is wanted too.
+    pub selected: bool,
+    /// Whether its inputs are to be encoded.
+    pub wants_input: bool,
+    /// What becomes of its tensors.
+    pub saving: Saving,
+    is_recompute: bool,
+    record: Option<RecordId>,
+    input: Option<(Fragment, Fragment)>,
+    overflows: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Api {
+    /// `Torch.add`
+    stem: String,
+    pub(crate) calls: u64,
+}
+
+impl Collector {
+    /// Makes an API known. The same name is the same API.
+    pub fn add_api(&self, stem: &str) -> ApiId {
+        let mut state = self.state();
+        if let Some(&id) = state.api_ids.get(stem) {
+            return id;
+        }
+        let id = ApiId(state.apis.len());
+        state.apis.push(Api { stem: stem.to_owned(), calls: 0 });
+        state.api_ids.insert(stem.to_owned(), id);
+        id
+    }
+
+    /// A call begins and is counted. `None` if nothing is being recorded.
+    pub fn api_begin(&self, api: ApiId) -> Option<ApiCall> {
+        let mut state = self.state();
+        if state.step.is_none() || self.is_enough(&state) {
+            return None;
+        }
+        state.finish_passes(self, std::thread::current().id(), 0);
+        let entry = state.apis.get_mut(api.0)?;
+        let index = entry.calls;
+        entry.calls += 1;
+        let name = format!("{}.{index}.forward", entry.stem);
+        let decision = state.filter.api_begin(&name);
+        let wants_input = decision.input && self.wants_data();
+        let saving = self.saving(&state, &name);
+        // The place in the file is that of the input; overflows are written when they are known.
+        let record = match &state.step {
+            Some(step) if wants_input && saving != Saving::IfOverflow => Some(step.writer.open_record(&name)),
+            _ => None,
+        };
+        Some(ApiCall {
+            api,
+            index,
+            name,
+            selected: decision.selected,
+            wants_input,
+            saving,
+            is_recompute: false,
+            record,
+            input: None,
+            overflows: false,
+        })
+    }
+
+    /// Where the call comes from.
+    pub fn api_stack(&self, call: &mut ApiCall, stack: StackRef) {
+        call.is_recompute = stack.is_recompute;
+        self.write_stack(stack.id, &call.name);
+    }
+
+    /// The inputs of the call, encoded before it runs.
+    pub fn api_input(&self, call: &mut ApiCall, args: Encoded, kwargs: Encoded) {
+        call.overflows |= args.overflows || kwargs.overflows;
+        call.input = Some((args.fragment, kwargs.fragment));
+    }
+
+    /// The call has ended (asynchronous ones: they are complete). Whether its output is to be encoded.
+    pub fn api_end(&self, call: &ApiCall) -> bool {
+        let mut state = self.state();
+        state.finish_passes(self, std::thread::current().id(), 0);
+        state.note_api(self, &call.name);
+        state.filter.api_end(&call.name).output && self.wants_data()
+    }
+
+    /// Writes what is known of a call that goes on in the background: its inputs, and its output as it is now.
+    pub fn api_pause(&self, call: &mut ApiCall, output: Option<Encoded>) {
+        if call.saving == Saving::IfOverflow {
+            return;
+        }
+        let state = &mut *self.state();
+        let Some(step) = &state.step else { return };
+        let body = call_body(call, output.map(|output| output.fragment));
+        if body.is_empty() || body.is_deferred() {
+            return;
+        }
+        let id = *call.record.get_or_insert_with(|| step.writer.open_record(&call.name));
+        let text = body.render(&Nothing);
+        // The output will be about as long as the input is.
+        let room = 2 * text.len();
+        step.writer.set(id, text, room);
+    }
+
+    /// Writes the record of a call; `output` as far as it was wanted and could be encoded.
+    pub fn api_finish(&self, call: ApiCall, output: Option<Encoded>) -> Finished {
+        let overflows = call.overflows || output.as_ref().is_some_and(|output| output.overflows);
+        let output = output.map(|output| output.fragment);
+        if call.saving == Saving::IfOverflow {
+            if !overflows {
+                return Finished::Done;
+            }
+            let mut body = Body::default();
+            if let Some((args, kwargs)) = call.input {
+                body = body.with("input_args", args).with("input_kwargs", kwargs);
+            }
+            if let Some(output) = output {
+                body = body.with("output", output);
+            }
+            let body = body.with_bool("is_recompute", call.is_recompute);
+            return self.write_overflow(&call.name, &body);
+        }
+        let state = &mut *self.state();
+        let Some(step) = &state.step else { return Finished::Done };
+        let body = call_body(&call, output);
+        match (call.record, !body.is_empty()) {
+            (Some(id), true) => write_body(step, &mut state.deferred, id, body),
+            (Some(id), false) => step.writer.abandon(id),
+            (None, true) => {
+                let id = step.writer.open_record(&call.name);
+                write_body(step, &mut state.deferred, id, body);
+            }
+            (None, false) => {}
+        }
+        Finished::Done
+    }
+
+    /// The backward pass of a call, whose autograd node has the given sequence number. What is to be encoded.
+    pub fn api_backward(&self, api: ApiId, index: u64, sequence: u64) -> Option<(String, Decision, Saving)> {
+        let mut state = self.state();
+        if self.is_enough(&state) {
+            return None;
+        }
+        if state.step.is_none() {
+            state.notices.push(Notice::NoStep);
+            return None;
+        }
+        state.finish_passes(self, std::thread::current().id(), sequence);
+        let name = format!("{}.{index}.backward", state.apis.get(api.0)?.stem);
+        state.note_api(self, &name);
+        let decision = state.filter.api_backward(&name);
+        let saving = self.saving(&state, &name);
+        (decision.any() && self.wants_data()).then_some((name, decision, saving))
+    }
+
+    /// Writes a backward record.
+    pub fn backward_record(
+        &self,
+        name: &str,
+        saving: Saving,
+        input: Option<Encoded>,
+        output: Option<Encoded>,
+    ) -> Finished {
+        let mut body = Body::default();
+        let mut overflows = false;
+        for (key, side) in [("input", input), ("output", output)] {
+            if let Some(side) = side {
+                overflows |= side.overflows;
+                body = body.with(key, side.fragment);
+            }
+        }
+        if saving == Saving::IfOverflow {
+            return if overflows { self.write_overflow(name, &body) } else { Finished::Done };
+        }
+        let state = &mut *self.state();
+        if let Some(step) = &state.step {
+            let id = step.writer.open_record(name);
+            write_body(step, &mut state.deferred, id, body);
+        }
+        Finished::Done
+    }
+}
+
+/// The record of a call, as far as it is known.
+fn call_body(call: &ApiCall, output: Option<Fragment>) -> Body {
+    let mut body = Body::default();
+    if let Some((args, kwargs)) = call.input.clone() {
+        body = body.with("input_args", args).with("input_kwargs", kwargs);
+        body = body.with_bool("is_recompute", call.is_recompute);
+    }
+    if let Some(output) = output {
+        body = body.with("output", output);
+        if call.input.is_none() {
+            body = body.with_bool("is_recompute", call.is_recompute);
+        }
+    }
+    body
+}

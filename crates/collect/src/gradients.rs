@@ -1,0 +1,115 @@
+//! Gradients of parameters. Their record has its place right after the first forward record of the module, so that
+//! place is reserved with room for what comes.
+
+use msprobe_dump::config::Task;
+use msprobe_dump::write::RecordId;
+
+use crate::collector::{Collector, Finished};
+use crate::encoder::{Encoded, Saving};
+use crate::fragment::{self, Fragment, Nothing, Saved};
+use crate::modules::ModuleId;
+
+/// The gradients of a module's parameters in this step.
+#[derive(Debug)]
+pub(crate) struct GradientRecord {
+    id: Option<RecordId>,
+    /// Parameters that get one, and their encoded gradients.
+    members: Vec<(String, Option<Encoded>)>,
+    capacity_bytes: usize,
+}
+
+impl Collector {
+    /// Reserves the place of a module's parameter gradients, once per step: right after its first forward record.
+    /// `members` are the parameters that get one, with room for each in bytes.
+    pub fn reserve_gradients(&self, module: ModuleId, members: Vec<(String, usize)>) {
+        if !self.wants_data() || !self.config().data_mode.parameters_grad() || members.is_empty() {
+            return;
+        }
+        let state = &mut *self.state();
+        if state.gradients.contains_key(&module) {
+            return;
+        }
+        let Some(step) = &state.step else { return };
+        let capacity_bytes = members.iter().map(|(_, bytes)| bytes).sum();
+        let members = members.into_iter().map(|(name, _)| (name, None)).collect();
+        let mut record = GradientRecord { id: None, members, capacity_bytes };
+        if self.config().task != Task::OverflowCheck {
+            let id = step.writer.open_record(&format!("{}.parameters_grad", state.modules.stem(module)));
+            step.writer.set(id, record.body().render(&Nothing), record.capacity_bytes);
+            record.id = Some(id);
+        }
+        state.gradients.insert(module, record);
+    }
+
+    /// A gradient of a parameter of this module is at hand. The record's name if it is to be encoded.
+    pub fn gradient_begin(&self, module: ModuleId) -> Option<(String, Saving)> {
+        let state = &mut *self.state();
+        if self.is_enough(state) || !self.wants_data() {
+            return None;
+        }
+        let step = state.step.as_ref()?;
+        let stem = state.modules.stem(module);
+        let name = format!("{stem}.parameters_grad");
+        if !state.filter.parameters_grad(stem) && !state.with_backward.contains(&module) {
+            if let Some(id) = state.gradients.remove(&module).and_then(|record| record.id) {
+                step.writer.remove(id);
+            }
+            return None;
+        }
+        let saving = self.saving(state, &name);
+        Some((name, saving))
+    }
+
+    /// The encoded gradient.
+    pub fn gradient(&self, module: ModuleId, name: &str, parameter: &str, gradient: Encoded) -> Finished {
+        let state = &mut *self.state();
+        let Some(step) = &state.step else { return Finished::Done };
+        if self.config().task == Task::OverflowCheck {
+            if !gradient.overflows {
+                return Finished::Done;
+            }
+            let record = state.gradients.entry(module).or_insert_with(|| GradientRecord {
+                id: None,
+                members: Vec::new(),
+                capacity_bytes: 0,
+            });
+            record.put_overflow(parameter, gradient);
+            let id = *record.id.get_or_insert_with(|| step.writer.open_record(name));
+            step.writer.set(id, record.body().render(&Saved), 0);
+            state.overflows.add(name, &mut state.notices);
+            return Finished::SaveTensors;
+        }
+        // A gradient of a module without a forward record in this step (backward after the next start).
+        let record = state.gradients.entry(module).or_insert_with(|| GradientRecord {
+            id: Some(step.writer.open_record(name)),
+            members: Vec::new(),
+            capacity_bytes: 0,
+        });
+        record.put(parameter, gradient);
+        if let Some(id) = record.id {
+            step.writer.set(id, record.body().render(&Nothing), record.capacity_bytes);
+        }
+        Finished::Done
+    }
+}
+
+impl GradientRecord {
+    fn put(&mut self, parameter: &str, gradient: Encoded) {
+        match self.members.iter_mut().find(|(name, _)| name == parameter) {
+            Some((_, slot)) => *slot = Some(gradient),
+            None => self.members.push((parameter.to_owned(), Some(gradient))),
+        }
+    }
+
+    /// Only overflowing gradients are listed.
+    fn put_overflow(&mut self, parameter: &str, gradient: Encoded) {
+        self.members.retain(|(_, slot)| slot.is_some());
+        self.put(parameter, gradient);
+    }
+
+    fn body(&self) -> Fragment {
+        fragment::gradients(
+            self.members.iter().map(|(name, slot)| (name.as_str(), slot.as_ref().map(|slot| &slot.fragment))),
+        )
+    }
+}

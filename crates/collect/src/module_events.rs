@@ -1,0 +1,246 @@
+//! Events of modules: a call begins and ends; its backward pass begins, gathers gradients and ends.
+
+use std::thread::ThreadId;
+
+use msprobe_dump::config::Task;
+use msprobe_dump::filter::Decision;
+use msprobe_dump::names::Direction;
+
+use crate::backward::FinishedPass;
+use crate::collector::{Collector, Finished, State, write_body};
+use crate::encoder::{Encoded, Saving};
+use crate::fragment::{Body, Saved};
+use crate::modules::{ModuleId, Pass};
+use crate::stacks::StackRef;
+
+/// A forward call of a module that has begun.
+#[derive(Debug)]
+pub struct ModuleCall {
+    /// The module and the number of the call.
+    pub pass: Pass,
+    /// Its inputs, if they were encoded before the call.
+    input: Option<(Encoded, Encoded)>,
+}
+
+impl Collector {
+    /// Makes a module known, by its name and class: `Module.fc1.Linear`.
+    pub fn add_module(&self, stem: String) -> ModuleId {
+        self.state().modules.add(stem)
+    }
+
+    /// A call of a module begins and is counted, also while nothing is recorded.
+    pub fn module_begin(&self, module: ModuleId) -> ModuleCall {
+        let mut state = self.state();
+        let thread = std::thread::current().id();
+        state.finish_passes(self, thread, 0);
+        let pass = Pass { module, index: state.modules.count(module), direction: Direction::Forward };
+        state.begin_pass(thread, pass);
+        ModuleCall { pass, input: None }
+    }
+
+    /// The record's name, for encoding, and what becomes of its tensors.
+    pub fn module_saving(&self, pass: Pass) -> (String, Saving) {
+        let state = self.state();
+        let name = state.modules.name(pass);
+        let saving = self.saving(&state, &name);
+        (name, saving)
+    }
+
+    /// Whether the inputs of a module that has just begun can matter.
+    pub fn wants_module_input(&self) -> bool {
+        let state = self.state();
+        state.step.is_some()
+            && !self.is_enough(&state)
+            && self.wants_data()
+            && self.config().data_mode.input(Direction::Forward)
+    }
+
+    /// Whether module records have values at all.
+    pub fn wants_module_data(&self) -> bool {
+        self.wants_data()
+    }
+
+    /// Whether gradients of modules can matter.
+    pub fn wants_module_gradients(&self) -> bool {
+        let state = self.state();
+        state.step.is_some()
+            && !self.is_enough(&state)
+            && self.wants_data()
+            && self.config().data_mode.direction(Direction::Backward)
+    }
+
+    /// The inputs of the call, encoded before it runs.
+    pub fn module_input(&self, call: &mut ModuleCall, args: Encoded, kwargs: Encoded) {
+        call.input = Some((args, kwargs));
+    }
+
+    /// Whether inputs were encoded.
+    pub fn has_module_input(&self, call: &ModuleCall) -> bool {
+        call.input.is_some()
+    }
+
+    /// The call did not end well, or nothing is recorded: it only stops running.
+    pub fn module_leave(&self, pass: Pass) {
+        let mut state = self.state();
+        if state.step.is_some() {
+            let name = state.modules.name(pass);
+            state.filter.module_end(&name, Direction::Forward);
+        }
+        state.running.end(std::thread::current().id(), pass);
+    }
+
+    /// The call has ended. `None` if it is not recorded.
+    pub fn module_end(&self, pass: Pass) -> Option<(String, Decision, Saving)> {
+        let mut state = self.state();
+        let thread = std::thread::current().id();
+        state.finish_passes(self, thread, 0);
+        let name = state.modules.name(pass);
+        if state.step.is_none() || self.is_enough(&state) {
+            state.running.end(thread, pass);
+            return None;
+        }
+        state.note_module(self, &name);
+        let decision = state.filter.module_end(&name, pass.direction);
+        state.running.end(thread, pass);
+        let saving = self.saving(&state, &name);
+        decision.selected.then_some((name, decision, saving))
+    }
+
+    /// Writes the record of a module's forward call.
+    pub fn module_finish(
+        &self,
+        name: &str,
+        saving: Saving,
+        call: ModuleCall,
+        output: Option<Encoded>,
+        parameters: Option<Encoded>,
+        stack: StackRef,
+    ) -> Finished {
+        self.write_stack(stack.id, name);
+        if !self.wants_data() {
+            return Finished::Done;
+        }
+        let mut body = Body::default();
+        let mut overflows = false;
+        if let Some((args, kwargs)) = call.input {
+            overflows |= args.overflows || kwargs.overflows;
+            body = body.with("input_args", args.fragment).with("input_kwargs", kwargs.fragment);
+        }
+        for (key, value) in [("output", output), ("parameters", parameters)] {
+            if let Some(value) = value {
+                overflows |= value.overflows;
+                body = body.with(key, value.fragment);
+            }
+        }
+        if body.is_empty() {
+            return Finished::Done;
+        }
+        let body = body.with_bool("is_recompute", stack.is_recompute);
+        if saving == Saving::IfOverflow {
+            return if overflows { self.write_overflow(name, &body) } else { Finished::Done };
+        }
+        let state = &mut *self.state();
+        if let Some(step) = &state.step {
+            let id = step.writer.open_record(name);
+            write_body(step, &mut state.deferred, id, body);
+        }
+        Finished::Done
+    }
+
+    /// The backward pass of a module call begins, at an autograd node of the given sequence number.
+    pub fn module_backward_begin(&self, pass: Pass, sequence: u64, outputs: usize, inputs: usize) {
+        let mut state = self.state();
+        let thread = std::thread::current().id();
+        state.finish_passes(self, thread, sequence);
+        state.begin_pass(thread, pass);
+        state.backward.begin(thread, pass, outputs, inputs);
+    }
+
+    /// A gradient of that pass. `of_output`: of an output of the module, which is an input of the pass.
+    pub fn module_gradient(&self, pass: Pass, of_output: bool, position: usize, gradient: Encoded) {
+        self.state().backward.put(pass, of_output, position, gradient);
+    }
+
+    /// All gradients of the pass are known. Its record follows when autograd reaches nodes older than the call;
+    /// at once, where nothing inside the module leads to its end, and in task `overflow_check`, whose caller still
+    /// holds the tensors now.
+    pub fn module_backward_complete(&self, pass: Pass, begin_sequence: u64, recording: bool) -> Finished {
+        let mut state = self.state();
+        state.backward.complete(pass, begin_sequence, recording);
+        if self.config().task != Task::OverflowCheck && !state.backward.has_no_inputs(pass) {
+            return Finished::Done;
+        }
+        let mut outcome = Finished::Done;
+        for finished in state.backward.take_one(pass) {
+            outcome = state.finish_pass(self, std::thread::current().id(), finished);
+        }
+        outcome
+    }
+}
+
+impl State {
+    pub(crate) fn begin_pass(&mut self, thread: ThreadId, pass: Pass) {
+        let parent = self.running.begin(thread, pass, &self.modules);
+        if self.step.is_some() {
+            self.begun.push((pass, parent));
+            let name = self.modules.name(pass);
+            self.filter.module_begin(&name);
+        }
+    }
+
+    /// Ends the backward passes that are complete and whose call began after the given sequence number.
+    pub(crate) fn finish_passes(&mut self, collector: &Collector, thread: ThreadId, sequence: u64) {
+        for finished in self.backward.take_finished(thread, sequence) {
+            self.finish_pass(collector, thread, finished);
+        }
+    }
+
+    fn finish_pass(&mut self, collector: &Collector, thread: ThreadId, finished: FinishedPass) -> Finished {
+        let pass = finished.pass;
+        let mut outcome = Finished::Done;
+        let name = self.modules.name(pass);
+        if finished.recording && self.step.is_some() && !collector.is_enough(self) {
+            self.note_module(collector, &name);
+            let decision = self.filter.module_end(&name, Direction::Backward);
+            if decision.any() && collector.wants_data() {
+                let saving = collector.saving(self, &name);
+                outcome = self.write_pass(&name, decision, saving, finished);
+                self.with_backward.insert(pass.module);
+            }
+        } else {
+            self.filter.module_end(&name, Direction::Backward);
+        }
+        self.running.end(thread, pass);
+        outcome
+    }
+
+    fn write_pass(
+        &mut self,
+        name: &str,
+        decision: Decision,
+        saving: Saving,
+        finished: FinishedPass,
+    ) -> Finished {
+        let Some(step) = &self.step else { return Finished::Done };
+        let mut body = Body::default();
+        let overflows = finished.overflows();
+        let (input, output) = finished.sides();
+        if decision.input {
+            body = body.with("input", input);
+        }
+        if decision.output {
+            body = body.with("output", output);
+        }
+        if saving == Saving::IfOverflow {
+            if !overflows {
+                return Finished::Done;
+            }
+            step.writer.append(name, body.render(&Saved));
+            self.overflows.add(name, &mut self.notices);
+            return Finished::SaveTensors;
+        }
+        let id = step.writer.open_record(name);
+        write_body(step, &mut self.deferred, id, body);
+        Finished::Done
+    }
+}
