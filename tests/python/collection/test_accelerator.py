@@ -1,0 +1,79 @@
+"""Tensors on an accelerator: reduced where they are, fetched once, and their records complete when a window ends.
+
+There is no accelerator here. Meta tensors take the same way through the core, with an adapter that answers for
+their device; the adapter's own arithmetic is tested on the CPU.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from msprobe.pytorch.hooks.adapter import Adapter
+from msprobe.pytorch.hooks.window import Window
+from tests.python.collection import runs
+
+SOURCE = """
+import torch
+from msprobe.pytorch import PrecisionDebugger
+from msprobe.pytorch.hooks.adapter import Adapter
+
+queued, fetches = [], []
+
+def measure_on_device(self, tensor):
+    queued.append(tensor.numel())
+    return len(queued) - 1
+
+def fetch(self):
+    fetches.append(len(queued))
+    rows = [(n + 0.5, -n - 0.5, 0.25, float(n)) for n in queued]
+    queued.clear()
+    return rows
+
+Adapter.measure_on_device, Adapter.fetch = measure_on_device, fetch
+debugger = PrecisionDebugger("./config.json")
+a = torch.empty(2, 3, device="meta")
+host = torch.ones(4)
+debugger.start()
+b = torch.add(a, a)
+torch.mul(host, 2.0)
+torch.add(b, a)
+debugger.stop()
+print("fetches", fetches)
+debugger.step()
+"""
+
+
+def test_records_wait_for_their_numbers(tmp_path: Path) -> None:
+    config = {"task": "statistics", "dump_path": "./dump", "level": "L1", "statistics": {}}
+    result = runs.run_script(tmp_path, SOURCE, config).ok()
+    assert "fetches [6]" in result.stdout
+    data = result.data()
+    assert list(data) == ["Torch.add.0.forward", "Torch.mul.0.forward", "Torch.add.1.forward"]
+    figures = {"Max": 6.5, "Min": -6.5, "Mean": 0.25, "Norm": 6.0}
+    for name in ("Torch.add.0.forward", "Torch.add.1.forward"):
+        record = data[name]
+        for tensor in [*record["input_args"], *record["output"]]:
+            keys = ["type", "dtype", "shape", "Max", "Min", "Mean", "Norm", "requires_grad"]
+            assert list(tensor) == keys
+            assert {key: tensor[key] for key in figures} == figures
+    assert data["Torch.mul.0.forward"]["output"][0]["Norm"] == 4.0
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64])
+def test_reductions(dtype: torch.dtype) -> None:
+    adapter = Adapter(Window(), lambda: None)
+    first = torch.arange(-3, 9).to(dtype)
+    assert adapter.measure_on_device(first) == 0
+    assert adapter.measure_on_device(first * 2) == 1
+    assert adapter.measure_on_device(torch.ones(2, dtype=torch.bool)) is None
+    rows = adapter.fetch()
+    values = first.double()
+    expected = (8.0, -3.0, values.mean().item(), values.norm().item())
+    assert rows[0] == pytest.approx(expected, rel=1e-6)
+    assert rows[1] == pytest.approx([2 * figure for figure in expected], rel=1e-6)
+    assert adapter.fetch() == []
+    assert json.dumps(rows)
