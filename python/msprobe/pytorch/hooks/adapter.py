@@ -64,10 +64,11 @@ class Adapter:
 
     def __init__(self, window: Window, error_log: Callable[[], str | None]) -> None:
         # Taken from the base class: what stands on torch.Tensor may be a wrapper.
-        self.data_ptr = torch._C.TensorBase.data_ptr
-        self.stride = torch._C.TensorBase.stride
-        self.is_neg = torch._C.TensorBase.is_neg
-        self.is_conj = torch._C.TensorBase.is_conj
+        base: Any = torch.Tensor.__base__
+        self.data_ptr = base.data_ptr
+        self.stride = base.stride
+        self.is_neg = base.is_neg
+        self.is_conj = base.is_conj
         self.is_grad_enabled = torch.is_grad_enabled
         self._window = window
         self._error_log = error_log

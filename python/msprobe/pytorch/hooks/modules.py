@@ -62,6 +62,23 @@ class ModuleHooks:
         module.register_forward_hook(hook.after, prepend=True, with_kwargs=True, always_call=True)
         return hook
 
+    def enter(self, args: tuple[Any, ...]) -> Entry | None:
+        """Watches the gradients of a call; functions called for that are not recorded."""
+        inside = self.window.inside
+        before, inside.api = inside.api, True
+        try:
+            return self.watch.enter(args)
+        finally:
+            inside.api = before
+
+    def leave(self, entry: Entry, number: int, output: Any) -> None:
+        inside = self.window.inside
+        before, inside.api = inside.api, True
+        try:
+            self.watch.leave(entry, number, output)
+        finally:
+            inside.api = before
+
     def is_hooked(self, module: torch.nn.Module) -> bool:
         return module in self._hooked
 
@@ -85,7 +102,7 @@ class ModuleHook:
         hooks = self._hooks
         recording = hooks.window.open
         call = hooks.collector.module_begin(self._module, args, kwargs, recording)
-        entry = hooks.watch.enter(args) if recording else None
+        entry = hooks.enter(args) if recording else None
         hooks.running.calls.append((self, call, entry, sys.exc_info()[1]))
 
     def after(
@@ -111,7 +128,7 @@ class ModuleHook:
         if hooks.collector.module_end(call, args, kwargs, output, present, sys._getframe()):
             self._watch_parameters(present)
         if entry is not None:
-            hooks.watch.leave(entry, call.number, output)
+            hooks.leave(entry, call.number, output)
 
     def _watch_parameters(self, parameters: dict[str, torch.Tensor]) -> None:
         hooks = self._hooks
