@@ -1,7 +1,7 @@
-"""Tensors on an accelerator: reduced where they are, fetched once, and their records complete when a window ends.
+"""Tensors on an accelerator: reduced where they are, fetched once, their records complete when a window ends.
 
-There is no accelerator here. Meta tensors take the same way through the core, with an adapter that answers for
-their device; the adapter's own arithmetic is tested on the CPU.
+There is no accelerator here. Meta tensors take the same way through the core, with an adapter that answers
+for their device; the adapter's own arithmetic is tested on the CPU.
 """
 
 from __future__ import annotations
