@@ -179,8 +179,7 @@ def measure(row: Row, folder: Path, rounds: int, budget_secs: float, work: str =
         bare.work()
         mine = ours.work()
         theirs = reference.work() if reference is not None else None
-        if number == 0:
-            records = (mine["records"], theirs["records"] if theirs is not None else 0)
+        records = (mine["records"], theirs["records"] if theirs is not None else 0)
         if row.task == "tensor":
             tensor_bytes = mine["tensor_bytes"]
             dd.append(dd_seconds(folder, tensor_bytes))
