@@ -179,8 +179,7 @@ def measure(row: Row, folder: Path, rounds: int, budget_secs: float, work: str =
         bare.work()
         mine = ours.work()
         theirs = reference.work() if reference is not None else None
-        if number == 0:
-            records = (mine["records"], theirs["records"] if theirs is not None else 0)
+        records = (mine["records"], theirs["records"] if theirs is not None else 0)
         if row.task == "tensor":
             tensor_bytes = mine["tensor_bytes"]
             dd.append(dd_seconds(folder, tensor_bytes))
@@ -265,7 +264,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="fewer steps")
     parser.add_argument("--rows", default="", help="only rows whose name contains this")
     options = parser.parse_args()
-    rounds, budget_secs = (5, 15.0) if options.quick else (25, 50.0)
+    rounds, budget_secs = (5, 15.0) if options.quick else (25, 40.0)
     if not REFERENCE.exists():
         print("the reference is not installed: make .venv-reference/.package")
     place = ROOT / "bench_out"

@@ -29,7 +29,6 @@ class Attention(nn.Module):  # type: ignore[misc]
         self.key = nn.Linear(WIDTH, WIDTH)
         self.value = nn.Linear(WIDTH, WIDTH)
         self.out = nn.Linear(WIDTH, WIDTH)
-        self.register_buffer("mask", torch.triu(torch.full((CONTEXT, CONTEXT), float("-inf")), 1))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         batch, length, _ = x.shape
@@ -38,8 +37,7 @@ class Attention(nn.Module):  # type: ignore[misc]
             return y.reshape(batch, length, HEADS, WIDTH // HEADS).transpose(1, 2)
 
         query, key, value = heads(self.query(x)), heads(self.key(x)), heads(self.value(x))
-        scores = torch.matmul(query, key.transpose(-2, -1)) * (WIDTH // HEADS) ** -0.5 + self.mask
-        mixed = torch.matmul(torch.softmax(scores, dim=-1), value)
+        mixed = nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
         return self.out(mixed.transpose(1, 2).reshape(batch, length, WIDTH))
 
 
@@ -87,7 +85,7 @@ class Training:
         self._debugger = debugger
         self._dump = Path(dump_path) if dump_path is not None else None
         self._model = Gpt()
-        self._optimizer = torch.optim.SGD(self._model.parameters(), lr=0.01, momentum=0.9)
+        self._optimizer = torch.optim.SGD(self._model.parameters(), lr=0.01)
         self._data = torch.randint(0, VOCABULARY, (BATCH, CONTEXT + 1))
 
     def __call__(self) -> dict[str, Any]:

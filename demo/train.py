@@ -1,17 +1,17 @@
-"""Trains the same small model twice, from the same seed and on the same data.
+"""Trains a small model with collection on: ``train.py DUMP_PATH good`` or ``train.py DUMP_PATH broken``.
 
-The second run has one layer computing in bfloat16 where it should not, as a port to another device might.
-Writes ``good.pt`` and ``broken.safetensors`` into the folder given.
+Both runs have the same seed and data. In the broken one, one layer computes in bfloat16 where it should not,
+as a port to another device might.
 """
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import torch
-from safetensors.torch import save_file
 from torch import nn
+
+from msprobe.pytorch import PrecisionDebugger, seed_all
 
 
 class Block(nn.Module):  # type: ignore[misc]
@@ -29,29 +29,22 @@ class Block(nn.Module):  # type: ignore[misc]
         return x + self.down(nn.functional.gelu(hidden))
 
 
-def train(broken: bool) -> dict[str, torch.Tensor]:
-    torch.manual_seed(0)
-    blocks = nn.ModuleList(Block(32) for _ in range(3))
-    head = nn.Linear(32, 4)
-    model = nn.ModuleDict({"blocks": blocks, "head": head})
-    if broken:
-        blocks[1].low_precision = True
+def main() -> None:
+    dump_path, kind = sys.argv[1:]
+    seed_all(0)
+    debugger = PrecisionDebugger(task="tensor", dump_path=dump_path, level="mix", step=[0, 1])
+    model = nn.Sequential(Block(32), Block(32), Block(32), nn.Linear(32, 4))
+    model[1].low_precision = kind == "broken"
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     for _ in range(5):
         x, y = torch.randn(64, 32), torch.randint(0, 4, (64,))
-        for block in blocks:
-            x = block(x)
-        loss = nn.functional.cross_entropy(head(x), y)
-        optimizer.zero_grad()
+        debugger.start(model)
+        loss = nn.functional.cross_entropy(model(x), y)
         loss.backward()
         optimizer.step()
-    return dict(model.state_dict())
-
-
-def main() -> None:
-    out = Path(sys.argv[1])
-    torch.save(train(broken=False), out / "good.pt")
-    save_file(train(broken=True), str(out / "broken.safetensors"))
+        optimizer.zero_grad()
+        debugger.stop()
+        debugger.step()
 
 
 main()
