@@ -295,7 +295,7 @@ impl State {
         }
     }
 
-    fn note_begun(&mut self) {
+    pub(crate) fn note_begun(&mut self) {
         let Some(step) = &self.step else { return };
         for (pass, parent) in self.begun.drain(..) {
             let parent = parent.map(|parent| self.modules.name(parent));

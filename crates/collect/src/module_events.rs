@@ -2,7 +2,7 @@
 
 use std::thread::ThreadId;
 
-use msprobe_dump::config::Task;
+use msprobe_dump::config::{Level, Task};
 use msprobe_dump::filter::Decision;
 use msprobe_dump::names::Direction;
 
@@ -36,6 +36,15 @@ impl Collector {
         let pass = Pass { module, index: state.modules.count(module), direction: Direction::Forward };
         state.begin_pass(thread, pass);
         ModuleCall { pass, input: None }
+    }
+
+    /// The module that begins was given tensors with gradients. At level mix the reference calls a function of its own
+    /// at that point, which places the module in the tree before what it calls itself; the order is kept.
+    pub fn module_crossed(&self) {
+        let mut state = self.state();
+        if self.config().level == Level::Mix && !self.is_enough(&state) {
+            state.note_begun();
+        }
     }
 
     /// The record's name, for encoding, and what becomes of its tensors.

@@ -83,25 +83,7 @@ def _stack_without(stack: dict[str, Any], own: set[str]) -> dict[str, Any]:
 
 
 def _construct_without(construct: dict[str, Any], own: set[str]) -> dict[str, Any]:
-    """Modules enter after the first event seen inside them; the next event takes the place of an artefact."""
-    result: dict[str, Any] = {}
-    waiting: dict[str, Any] = {}
-    after_artefact = False
-    for name, parent in construct.items():
-        if name in own:
-            after_artefact = True
-        elif name.startswith("Module."):
-            (waiting if after_artefact else result)[name] = parent
-        else:
-            after_artefact = False
-            if parent not in waiting:
-                result.update(waiting)
-                waiting = {}
-            result[name] = parent
-            result.update(waiting)
-            waiting = {}
-    result.update(waiting)
-    return result
+    return {name: parent for name, parent in construct.items() if name not in own}
 
 
 # Comparison

@@ -190,18 +190,6 @@ def test_view_as_of_the_user_stays() -> None:
     assert artefacts(stack, {"Tensor.view_as.2.forward": None}) == {"Tensor.view_as.0.forward"}
 
 
-def test_modules_enter_with_the_first_real_event() -> None:
-    construct = load(GOLDEN / "mlp_mix_statistics" / "dump")
-    names = list(without_artefacts(construct).documents[CONSTRUCT])
-    assert names[:5] == [
-        "Tensor.__add__.0.forward",
-        "Functional.linear.0.forward",
-        "Module.fc1.Linear.forward.0",
-        "Functional.relu.0.forward",
-        "Module.act.ReLU.forward.0",
-    ]
-
-
 def test_log_lines() -> None:
     text = (
         "2026-01-02 03:04:05 (17) [INFO] one \n"

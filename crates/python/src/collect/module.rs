@@ -56,6 +56,9 @@ impl Collector {
         let collector = &session.collector;
         let mut call = collector.module_begin(ModuleId(module));
         let pass = call.pass;
+        if recording && session.takes_gradients(args) {
+            collector.module_crossed();
+        }
         if recording && collector.wants_module_input() {
             let (name, saving) = collector.module_saving(pass);
             encode_inputs(session, &mut call, &name, saving, args, kwargs);

@@ -2,10 +2,12 @@
 
 use msprobe_collect::{Collector, Encoded, Encoder, StackRef};
 use msprobe_dump::config::Task;
+use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 use rayon::ThreadPool;
 
-use super::adapter::Adapter;
+use super::adapter::{Adapter, Kind};
 use super::frames::{SeenCode, stack_of};
 use super::module::Held;
 use super::shared::Shared;
@@ -47,6 +49,18 @@ impl Session {
 
     pub(crate) fn stack(&self, frame: &Bound<'_, PyAny>) -> PyResult<StackRef> {
         stack_of(&self.collector, &self.adapter, &self.seen_code, frame)
+    }
+
+    /// Whether a call is given tensors, not inside of containers, that require gradients.
+    pub(crate) fn takes_gradients(&self, args: &Bound<'_, PyTuple>) -> bool {
+        let requires = |value: &Bound<'_, PyAny>| {
+            matches!(self.adapter.kind(value), Ok(Kind::Tensor | Kind::SpecialTensor))
+                && value
+                    .getattr(intern!(value.py(), "requires_grad"))
+                    .and_then(|requires| requires.extract())
+                    .unwrap_or(false)
+        };
+        args.iter().any(|value| requires(&value)) && self.adapter.is_grad_enabled(args.py()).unwrap_or(false)
     }
 
     /// Has everything logged that there is to log.
