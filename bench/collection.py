@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # As in collection_worker.py.
 RELU_CALLS = 20_000
 REFERENCE = ROOT / ".venv-reference/bin/python"
-WARM_UP = 2
+WARM_UP = 3
 
 
 class Row(NamedTuple):
@@ -171,21 +171,21 @@ def dd_seconds(folder: Path, size_bytes: int) -> float:
 def measure(row: Row, folder: Path, rounds: int, budget_secs: float, work: str = "train") -> Times:
     """Takes turns, ``rounds`` of them or until the time is over, but at least three after warming up."""
     bare, ours, reference = sides_of(row, folder, work)
+    sides = [side for side in (bare, ours, reference) if side is not None]
     tensor_bytes, records, dd = 0, (0, 0), []
     begin = time.perf_counter()
     for number in range(WARM_UP + rounds):
         if number >= WARM_UP + 3 and time.perf_counter() - begin > budget_secs:
             break
-        bare.work()
-        mine = ours.work()
-        theirs = reference.work() if reference is not None else None
-        records = (mine["records"], theirs["records"] if theirs is not None else 0)
+        # Everybody is first, second and last equally often.
+        turns = sides[number % len(sides) :] + sides[: number % len(sides)]
+        answers = {side: side.work() for side in turns}
+        records = (answers[ours]["records"], answers[reference]["records"] if reference is not None else 0)
         if row.task == "tensor":
-            tensor_bytes = mine["tensor_bytes"]
+            tensor_bytes = answers[ours]["tensor_bytes"]
             dd.append(dd_seconds(folder, tensor_bytes))
-    for side in (bare, ours, reference):
-        if side is not None:
-            side.close()
+    for side in sides:
+        side.close()
     return Times(
         bare.median(),
         ours.median(),
