@@ -109,7 +109,7 @@ class Training:
     def _clear(self) -> tuple[int, int]:
         """Empties the tensor files of the step; returns their bytes and the number of records.
 
-        They are not deleted: some file systems are slow to create files where others were deleted a moment ago.
+        They are not deleted: some file systems are slow to create files where others were just deleted.
         """
         written = records = 0
         if self._dump_path is None:
