@@ -3,7 +3,7 @@
 For each row three processes are alive: one trains without any tool, one with ours, one with the reference.
 They take turns step by step, so that a busy moment of the machine hurts all of them; medians are compared.
 A step is forward, backward and optimizer, with ``start``, ``stop`` and ``step`` of the debugger around them.
-Dumps are written below the project and deleted after every step, outside of the time that is measured.
+Dumps are written below the project; tensor files are emptied after every step, outside of the time measured.
 
 ``--quick`` takes fewer steps; ``--rows`` picks rows by a part of their name.
 """
@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # As in collection_worker.py.
 RELU_CALLS = 20_000
 REFERENCE = ROOT / ".venv-reference/bin/python"
-WARM_UP = 2
+WARM_UP = 3
 
 
 class Row(NamedTuple):
@@ -152,7 +152,7 @@ def sides_of(row: Row, folder: Path, work: str) -> tuple[Side, Side, Side | None
 
 def dd_seconds(folder: Path, size_bytes: int) -> float:
     """What writing this much to the same disk takes."""
-    target = folder / "dd"
+    target = folder / f"dd-{time.monotonic_ns()}"
     command = [
         "dd",
         "if=/dev/zero",
@@ -164,28 +164,28 @@ def dd_seconds(folder: Path, size_bytes: int) -> float:
     begin = time.perf_counter()
     subprocess.run(command, check=True)
     seconds = time.perf_counter() - begin
-    target.unlink()
+    os.truncate(target, 0)
     return seconds
 
 
 def measure(row: Row, folder: Path, rounds: int, budget_secs: float, work: str = "train") -> Times:
     """Takes turns, ``rounds`` of them or until the time is over, but at least three after warming up."""
     bare, ours, reference = sides_of(row, folder, work)
+    sides = [side for side in (bare, ours, reference) if side is not None]
     tensor_bytes, records, dd = 0, (0, 0), []
     begin = time.perf_counter()
     for number in range(WARM_UP + rounds):
         if number >= WARM_UP + 3 and time.perf_counter() - begin > budget_secs:
             break
-        bare.work()
-        mine = ours.work()
-        theirs = reference.work() if reference is not None else None
-        records = (mine["records"], theirs["records"] if theirs is not None else 0)
+        # Everybody is first, second and last equally often.
+        turns = sides[number % len(sides) :] + sides[: number % len(sides)]
+        answers = {side: side.work() for side in turns}
+        records = (answers[ours]["records"], answers[reference]["records"] if reference is not None else 0)
         if row.task == "tensor":
-            tensor_bytes = mine["tensor_bytes"]
+            tensor_bytes = answers[ours]["tensor_bytes"]
             dd.append(dd_seconds(folder, tensor_bytes))
-    for side in (bare, ours, reference):
-        if side is not None:
-            side.close()
+    for side in sides:
+        side.close()
     return Times(
         bare.median(),
         ours.median(),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 import time
 from pathlib import Path
@@ -83,7 +82,8 @@ class Training:
 
             debugger = PrecisionDebugger(config_path=config)
         self._debugger = debugger
-        self._dump = Path(dump_path) if dump_path is not None else None
+        self._dump_path = dump_path
+        self._steps = 0
         self._model = Gpt()
         self._optimizer = torch.optim.SGD(self._model.parameters(), lr=0.01)
         self._data = torch.randint(0, VOCABULARY, (BATCH, CONTEXT + 1))
@@ -103,15 +103,23 @@ class Training:
             debugger.step()
         seconds = time.perf_counter() - begin
         written, records = self._clear()
+        self._steps += 1
         return {"seconds": seconds, "tensor_bytes": written, "records": records, "loss": loss.item()}
 
     def _clear(self) -> tuple[int, int]:
-        """Deletes the dump of the step; returns bytes of its tensor files and the number of its records."""
-        if self._dump is None or not self._dump.is_dir():
-            return 0, 0
-        written = sum(path.stat().st_size for path in self._dump.rglob("*.pt"))
-        records = sum(len(json.loads(path.read_text())["data"]) for path in self._dump.rglob("dump.json"))
-        shutil.rmtree(self._dump)
+        """Empties the tensor files of the step; returns their bytes and the number of records.
+
+        They are not deleted: some file systems are slow to create files where others were just deleted.
+        """
+        written = records = 0
+        if self._dump_path is None:
+            return written, records
+        step = Path(self._dump_path, f"step{self._steps}")
+        for path in step.rglob("*.pt"):
+            written += path.stat().st_size
+            os.truncate(path, 0)
+        for path in step.rglob("dump.json"):
+            records += len(json.loads(path.read_text())["data"])
         return written, records
 
 
