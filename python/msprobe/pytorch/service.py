@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 import weakref
 from typing import Any
 
@@ -20,7 +21,8 @@ from msprobe.pytorch.hooks.phases import install_checkpoint, install_phases
 from msprobe.pytorch.hooks.window import Window
 from msprobe.pytorch.log import current_rank, log_end, logger
 
-_NO_ROOM = 2**63
+# Newer than any node of autograd: nothing that waits for older ones is over.
+_NEWEST = 2**63
 
 
 class Service:
@@ -262,7 +264,7 @@ class Service:
             return False
         kind, token = found
         # After the module's own record where gradients leave it, before those inside where they come in.
-        sequence = 0 if kind == "input" else _NO_ROOM
+        sequence = 0 if kind == "input" else _NEWEST
         collector = self._collector
         watch.attach(token, lambda grads: collector.border_backward(api, index, sequence, tuple(grads)))
         return True
@@ -314,6 +316,4 @@ def _watch_process(service: Service) -> None:
 
 
 def _has_megatron() -> bool:
-    import sys
-
     return "megatron.core" in sys.modules

@@ -31,10 +31,15 @@ class ModuleHooks:
         self.watch = GradientWatch(_Sink(collector, window))
         self.running = _Running()
         self._hooked: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
+        self._models: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
 
     def install(self, models: list[tuple[str, torch.nn.Module]]) -> None:
-        """Hooks every module below the given ones, which are not recorded themselves."""
+        """Hooks every module below the given ones, which are not recorded themselves. A model is gone through
+        once, however often a window opens."""
         for prefix, model in models:
+            if model in self._models:
+                continue
+            self._models.add(model)
             compiled: list[str] = []
             for name, module in model.named_modules():
                 if any(name.startswith(path) for path in compiled):
