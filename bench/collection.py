@@ -264,7 +264,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="fewer steps")
     parser.add_argument("--rows", default="", help="only rows whose name contains this")
     options = parser.parse_args()
-    rounds, budget_secs = (5, 15.0) if options.quick else (25, 40.0)
+    rounds, budget_secs = (5, 15.0) if options.quick else (25, 28.0)
     if not REFERENCE.exists():
         print("the reference is not installed: make .venv-reference/.package")
     place = ROOT / "bench_out"
