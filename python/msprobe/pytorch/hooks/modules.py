@@ -62,7 +62,7 @@ class ModuleHooks:
         if module in self._hooked:
             return None
         self._hooked.add(module)
-        hook = ModuleHook(self, self.collector.add_module(stem))
+        hook = ModuleHook(self, self.collector.add_module(stem), _is_compiled(module))
         module.register_forward_pre_hook(hook.before, with_kwargs=True)
         module.register_forward_hook(hook.after, prepend=True, with_kwargs=True, always_call=True)
         return hook
@@ -95,9 +95,10 @@ class ModuleHooks:
 class ModuleHook:
     """The hooks of one module. They return nothing, so arguments and results stay what they are."""
 
-    def __init__(self, hooks: ModuleHooks, module: int) -> None:
+    def __init__(self, hooks: ModuleHooks, module: int, is_compiled: bool) -> None:
         self._hooks = hooks
         self._module = module
+        self._is_compiled = is_compiled
         self._parameters: dict[str, weakref.ref[torch.Tensor]] = {}
         self.is_enabled = True
 
@@ -128,7 +129,8 @@ class ModuleHook:
         if not hooks.window.open or sys.exc_info()[1] is not error:
             hooks.collector.module_leave(call)
             return
-        parameters = module._parameters
+        # The shell of a compiled module has no parameters of its own.
+        parameters = (module._orig_mod if self._is_compiled else module)._parameters
         present = {name: value for name, value in parameters.items() if value is not None}
         if hooks.collector.module_end(call, args, kwargs, output, present, sys._getframe()):
             self._watch_parameters(present)
