@@ -114,7 +114,7 @@ impl Collector {
         }
         let state = &mut *self.state();
         let Some(step) = &state.step else { return };
-        let body = call_body(call, output.map(|output| output.fragment));
+        let body = call_body(call.input.clone(), call.is_recompute, output.map(|output| output.fragment));
         if body.is_empty() || body.is_deferred() {
             return;
         }
@@ -145,7 +145,7 @@ impl Collector {
         }
         let state = &mut *self.state();
         let Some(step) = &state.step else { return Finished::Done };
-        let body = call_body(&call, output);
+        let body = call_body(call.input, call.is_recompute, output);
         match (call.record, !body.is_empty()) {
             (Some(id), true) => write_body(step, &mut state.deferred, id, body),
             (Some(id), false) => step.writer.abandon(id),
@@ -205,16 +205,17 @@ impl Collector {
 }
 
 /// The record of a call, as far as it is known.
-fn call_body(call: &ApiCall, output: Option<Fragment>) -> Body {
+fn call_body(input: Option<(Fragment, Fragment)>, is_recompute: bool, output: Option<Fragment>) -> Body {
+    let has_input = input.is_some();
     let mut body = Body::default();
-    if let Some((args, kwargs)) = call.input.clone() {
+    if let Some((args, kwargs)) = input {
         body = body.with("input_args", args).with("input_kwargs", kwargs);
-        body = body.with_bool("is_recompute", call.is_recompute);
+        body = body.with_bool("is_recompute", is_recompute);
     }
     if let Some(output) = output {
         body = body.with("output", output);
-        if call.input.is_none() {
-            body = body.with_bool("is_recompute", call.is_recompute);
+        if !has_input {
+            body = body.with_bool("is_recompute", is_recompute);
         }
     }
     body

@@ -134,7 +134,7 @@ impl Collector {
     }
 
     /// Whether records have values at all; task `structure` wants only their names.
-    pub(crate) fn wants_data(&self) -> bool {
+    pub fn wants_data(&self) -> bool {
         self.config.task != Task::Structure
     }
 

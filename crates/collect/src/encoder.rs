@@ -266,12 +266,12 @@ impl Encoder {
             match self.saving {
                 Saving::Never => {}
                 Saving::Now => {
-                    let name = format!("{}{}.pt", self.stem, self.path);
+                    let name = self.tensor_file();
                     self.json.key("data_name");
                     self.json.string(&name);
                 }
                 Saving::IfOverflow => {
-                    let name = format!("{}{}.pt", self.stem, self.path);
+                    let name = self.tensor_file();
                     self.fragment.push_name_hole(self.json.len(), name, depth);
                 }
             }

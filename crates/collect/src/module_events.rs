@@ -38,11 +38,16 @@ impl Collector {
         ModuleCall { pass, input: None }
     }
 
-    /// The module that begins was given tensors with gradients. At level mix the reference calls a function of its own
-    /// at that point, which places the module in the tree before what it calls itself; the order is kept.
+    /// Whether it matters that a module is given tensors with gradients. At level mix the reference calls a function
+    /// of its own at that point, which places the module in the tree before what it calls itself.
+    pub fn notes_crossings(&self) -> bool {
+        self.config().level == Level::Mix
+    }
+
+    /// The module that begins was given such tensors: the order is kept.
     pub fn module_crossed(&self) {
         let mut state = self.state();
-        if self.config().level == Level::Mix && !self.is_enough(&state) {
+        if !self.is_enough(&state) {
             state.note_begun();
         }
     }
@@ -62,11 +67,6 @@ impl Collector {
             && !self.is_enough(&state)
             && self.wants_data()
             && self.config().data_mode.input(Direction::Forward)
-    }
-
-    /// Whether module records have values at all.
-    pub fn wants_module_data(&self) -> bool {
-        self.wants_data()
     }
 
     /// Whether gradients of modules can matter.

@@ -77,10 +77,15 @@ class Service:
             return
         if not self.config.wants_step(step):
             return
-        if self.first_start and not self._begin(models):
+        is_first = self.first_start
+        if is_first and not self._begin():
             return
         if models is not None and self.config.level in ("L0", "mix"):
             self._modules.install(models)
+            if is_first:
+                core_logger.info(
+                    f"The module {self.config.task} hook function is successfully mounted to the model."
+                )
         logger.info("msprobe: debugger.start() is set successfully")
         if not self._open_step(step):
             return
@@ -93,17 +98,12 @@ class Service:
         logger.info(f"Dump switch is turned on at step {step}. ")
         logger.info(f"Dump data will be saved in {self._step_path(step)}.")
 
-    def _begin(self, models: list[tuple[str, Any]] | None) -> bool:
+    def _begin(self) -> bool:
         """The first start that counts. False if this rank is not collected."""
         self._rank = current_rank()
         if not self.config.wants_rank(self._rank):
             return False
         self.first_start = False
-        if models is not None and self.config.level in ("L0", "mix"):
-            self._modules.install(models)
-            core_logger.info(
-                f"The module {self.config.task} hook function is successfully mounted to the model."
-            )
         return True
 
     def stop(self) -> None:

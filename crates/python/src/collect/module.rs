@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use msprobe_collect::{Encoder, Finished, ModuleId, Pass, Saving};
+use msprobe_dump::filter::Decision;
 use msprobe_dump::names::{Category, Direction};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -56,7 +57,7 @@ impl Collector {
         let collector = &session.collector;
         let mut call = collector.module_begin(ModuleId(module));
         let pass = call.pass;
-        if recording && session.takes_gradients(args) {
+        if recording && collector.notes_crossings() && session.takes_gradients(args) {
             collector.module_crossed();
         }
         if recording && collector.wants_module_input() {
@@ -75,48 +76,16 @@ impl Collector {
         output: &Bound<'_, PyAny>,
         parameters: &Bound<'_, PyDict>,
         frame: &Bound<'_, PyAny>,
-    ) -> PyResult<bool> {
+    ) -> bool {
         let session = self.session();
-        let py = args.py();
-        let collector = &session.collector;
         let taken = call.call.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(mut begun) = taken else { return Ok(false) };
-        let Some((name, decision, saving)) = collector.module_end(call.pass) else { return Ok(false) };
-        let stack = session.stack(frame)?;
-        if decision.input && !collector.has_module_input(&begun) && collector.wants_module_input() {
-            // The window was opened during the call.
-            encode_inputs(session, &mut begun, &name, saving, args, kwargs);
-        }
-        let forward =
-            collector.config().data_mode.direction(Direction::Forward) && collector.wants_module_data();
-        let encode = |saving| {
-            let encoder = |category| Encoder::for_member(&name, category, saving);
-            let output = if decision.output && forward {
-                session.encode(py, FORWARD, &name, encoder(Category::Output), |walk| walk.output(output))
-            } else {
-                None
-            };
-            let parameters = if forward {
-                session.encode(py, FORWARD, &name, encoder(Category::Parameters), |walk| {
-                    walk.mapping(parameters)
-                })
-            } else {
-                None
-            };
-            (output, parameters)
-        };
-        let (encoded_output, encoded_parameters) = encode(saving);
-        let finished =
-            collector.module_finish(&name, saving, begun, encoded_output, encoded_parameters, stack);
-        if finished == Finished::SaveTensors {
-            save_inputs(session, &name, args, kwargs);
-            encode(Saving::Now);
-            session.tell(py);
-        }
-        let members = gradient_members(&name, parameters)?;
-        let has_members = !members.is_empty();
-        collector.reserve_gradients(call.pass.module, members);
-        Ok(has_members && collector.config().data_mode.parameters_grad())
+        let Some(begun) = taken else { return false };
+        let Some((name, decision, saving)) = session.collector.module_end(call.pass) else { return false };
+        let ended = EndedModule { begun, name: &name, decision, saving, args, kwargs, output, parameters };
+        ended.record(session, frame).unwrap_or_else(|error| {
+            session.adapter.failed(args.py(), FORWARD, &name, &error);
+            false
+        })
     }
 
     /// The call raised, or nothing is recorded: it only stops running.
@@ -157,6 +126,61 @@ impl Collector {
             }
             session.tell(py);
         }
+    }
+}
+
+/// A module's call that has returned and is recorded.
+struct EndedModule<'a, 'py> {
+    begun: msprobe_collect::ModuleCall,
+    name: &'a str,
+    decision: Decision,
+    saving: Saving,
+    args: &'a Bound<'py, PyTuple>,
+    kwargs: &'a Bound<'py, PyDict>,
+    output: &'a Bound<'py, PyAny>,
+    parameters: &'a Bound<'py, PyDict>,
+}
+
+impl EndedModule<'_, '_> {
+    /// Writes the record. Whether the gradients of the parameters are wanted.
+    fn record(self, session: &Session, frame: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let EndedModule { mut begun, name, decision, saving, args, kwargs, output, parameters } = self;
+        let py = args.py();
+        let collector = &session.collector;
+        let module = begun.pass.module;
+        let stack = session.stack(frame)?;
+        if decision.input && !collector.has_module_input(&begun) && collector.wants_module_input() {
+            // The window was opened during the call.
+            encode_inputs(session, &mut begun, name, saving, args, kwargs);
+        }
+        let forward = collector.config().data_mode.direction(Direction::Forward) && collector.wants_data();
+        let encode = |saving| {
+            let encoder = |category| Encoder::for_member(name, category, saving);
+            let output = if decision.output && forward {
+                session.encode(py, FORWARD, name, encoder(Category::Output), |walk| walk.output(output))
+            } else {
+                None
+            };
+            let parameters = if forward {
+                session
+                    .encode(py, FORWARD, name, encoder(Category::Parameters), |walk| walk.mapping(parameters))
+            } else {
+                None
+            };
+            (output, parameters)
+        };
+        let (encoded_output, encoded_parameters) = encode(saving);
+        let finished =
+            collector.module_finish(name, saving, begun, encoded_output, encoded_parameters, stack);
+        if finished == Finished::SaveTensors {
+            save_inputs(session, name, args, kwargs);
+            encode(Saving::Now);
+            session.tell(py);
+        }
+        let members = gradient_members(name, parameters)?;
+        let has_members = !members.is_empty();
+        collector.reserve_gradients(module, members);
+        Ok(has_members && collector.config().data_mode.parameters_grad())
     }
 }
 

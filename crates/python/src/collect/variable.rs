@@ -14,7 +14,15 @@ const PHASE: &str = "debug_data_collect";
 #[pymethods]
 impl Collector {
     /// Saves a variable and, if wanted, its gradients when they come.
-    fn save_variable(&self, variable: &Bound<'_, PyAny>, name: &str, save_backward: bool) -> PyResult<()> {
+    fn save_variable(&self, variable: &Bound<'_, PyAny>, name: &str, save_backward: bool) {
+        if let Err(error) = self.save_watched(variable, name, save_backward) {
+            self.session().adapter.failed(variable.py(), PHASE, name, &error);
+        }
+    }
+}
+
+impl Collector {
+    fn save_watched(&self, variable: &Bound<'_, PyAny>, name: &str, save_backward: bool) -> PyResult<()> {
         let session = self.session();
         let py = variable.py();
         let collector = &session.collector;
