@@ -2,12 +2,14 @@
 
 mod csv;
 mod json;
+mod sheet;
 mod text;
 
 use std::fmt;
 
 pub use self::csv::write_csv;
 pub use self::json::{json_number, rows_as_json};
+pub use self::sheet::{CellSink, Fill, Sheet, SheetRows};
 pub use self::text::{short_number, write_text};
 
 /// A named column. `key` is for machines (csv header, json key), `title` for people.

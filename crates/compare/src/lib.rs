@@ -1,0 +1,5 @@
+//! Two sides next to each other: pairing, metrics, verdicts.
+
+pub mod console;
+pub mod error;
+pub mod output;
