@@ -2,4 +2,7 @@
 
 pub mod console;
 pub mod error;
+pub mod matching;
 pub mod output;
+pub mod python_text;
+pub mod side;
