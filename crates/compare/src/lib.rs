@@ -3,3 +3,4 @@
 pub mod console;
 pub mod error;
 pub mod output;
+pub mod tensor_pair;
