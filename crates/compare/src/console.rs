@@ -15,6 +15,11 @@ pub enum Level {
 
 /// Shows messages and progress to the user.
 pub trait Console: Sync {
+    /// Whether messages of a level are shown at all.
+    fn shows(&self, level: Level) -> bool {
+        level > Level::Debug
+    }
+
     /// One message.
     fn log(&self, level: Level, text: &str);
 
@@ -40,6 +45,15 @@ pub trait Console: Sync {
     /// A message at [`Level::Error`].
     fn error(&self, text: &str) {
         self.log(Level::Error, text);
+    }
+}
+
+impl dyn Console + '_ {
+    /// A message at [`Level::Debug`], made only if somebody wants to read it.
+    pub fn debug(&self, text: impl FnOnce() -> String) {
+        if self.shows(Level::Debug) {
+            self.log(Level::Debug, &text());
+        }
     }
 }
 

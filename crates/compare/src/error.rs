@@ -4,6 +4,8 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Code {
+    /// JSON that cannot be read; scripts get a `RuntimeError`.
+    BrokenJson = 0,
     /// A path that is missing or of the wrong kind.
     InvalidPath = 1,
     /// A path that does not exist or may not be used.

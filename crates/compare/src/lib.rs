@@ -2,5 +2,8 @@
 
 pub mod console;
 pub mod error;
+pub mod matching;
 pub mod output;
+pub mod python_text;
+pub mod side;
 pub mod tensor_pair;

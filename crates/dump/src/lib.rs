@@ -1,9 +1,9 @@
 //! Dumps of a training run: what to collect ([`config`]), what records are called ([`names`]), which of them
-//! are kept ([`filter`]), and how they get to disk ([`write`]). Knows nothing of Python, and reads no file by itself
-//! yet.
+//! are kept ([`filter`]), how they get to disk ([`write`]) and back ([`read`]). Knows nothing of Python.
 
 pub mod config;
 pub mod filter;
 pub mod names;
+pub mod read;
 mod words;
 pub mod write;

@@ -1,0 +1,83 @@
+//! Which row of the golden side belongs to each row of the target, and why not where none does.
+
+mod dtype;
+mod exact;
+mod fuzzy;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+
+pub use self::dtype::{dtypes_agree, fold_to_family};
+pub use self::exact::{match_by_key, match_by_key_and_shape};
+pub use self::fuzzy::match_fuzzily;
+
+/// How a row found its partner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MatchMethod {
+    /// By its own name.
+    Exact,
+    /// By its name without call numbers.
+    Fuzzy,
+    /// By its place in the sequence of calls.
+    Aligned,
+    /// By a mapping the user gave or asked for.
+    Mapped,
+}
+
+impl MatchMethod {
+    /// The word in reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            MatchMethod::Exact => "exact",
+            MatchMethod::Fuzzy => "fuzzy",
+            MatchMethod::Aligned => "aligned",
+            MatchMethod::Mapped => "mapped",
+        }
+    }
+}
+
+/// Why a row has no partner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Unmatched {
+    /// Nothing on the other side has its name.
+    Missing,
+    /// What has its name has another shape.
+    Shape,
+    /// What has its name has a dtype that cannot be compared with its own.
+    Dtype,
+}
+
+impl Unmatched {
+    /// The words in reports.
+    pub fn words(self) -> &'static str {
+        match self {
+            Unmatched::Missing => "missing on the bench side",
+            Unmatched::Shape => "shape differs",
+            Unmatched::Dtype => "dtype differs",
+        }
+    }
+}
+
+/// A row of the table: a target row and its golden partner, both as indexes into the rows of their sides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowPair {
+    /// The row of the target.
+    pub target: usize,
+    /// Its partner, or why there is none.
+    pub golden: Result<usize, Unmatched>,
+    /// How the partner was found, or looked for.
+    pub method: MatchMethod,
+}
+
+/// Where the golden name of each target row comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Keys {
+    /// Its own name.
+    #[default]
+    OwnName,
+    /// One name per row; `None` for rows that must not match. Shape and dtype are tested (api and cell mapping).
+    PerRow(Vec<Option<String>>),
+    /// Mapped names; others keep their own, unless they map to `N/A`. Neither shape nor dtype is tested.
+    Mapping(HashMap<String, String>),
+}

@@ -1,0 +1,170 @@
+//! One side of a comparison: a dump reduced to rows, one per value, in the order of the tables.
+
+mod parse;
+mod stacks;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub use self::parse::{FileKind, read_side};
+pub use self::stacks::{Construct, Stacks};
+
+/// Which side of a comparison something is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// The data under test; `NPU` in tables.
+    Target,
+    /// What it is measured against; `Bench` in tables.
+    Golden,
+}
+
+impl Which {
+    /// The word in messages.
+    pub fn word(self) -> &'static str {
+        match self {
+            Which::Target => "npu",
+            Which::Golden => "bench",
+        }
+    }
+}
+
+/// The framework a dump was written under.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framework {
+    /// PyTorch.
+    PyTorch,
+    /// MindSpore.
+    MindSpore,
+}
+
+/// What a row is of its record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Role {
+    /// An argument, or in backward the gradient of an output.
+    Input,
+    /// A parameter of a module.
+    Parameters,
+    /// A result, or in backward the gradient of an argument.
+    Output,
+    /// The gradient of a parameter.
+    ParametersGrad,
+}
+
+/// A statistic, or a value that stands in its place.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Scalar {
+    /// Not there, or `null`.
+    Null,
+    /// True or false.
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// Any other number.
+    Float(f64),
+    /// Words.
+    Text(Arc<str>),
+}
+
+impl Scalar {
+    /// The number it is. A bool is none.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Scalar::Int(value) => Some(*value as f64),
+            Scalar::Float(value) => Some(*value),
+            _ => None,
+        }
+    }
+}
+
+/// One value of a dump.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Leaf {
+    /// Its name in tables: `Torch.add.0.forward.input.0`.
+    pub name: Box<str>,
+    /// Index of its record.
+    pub record: u32,
+    /// What it is of its record.
+    pub role: Role,
+    /// Text of the dtype cell.
+    pub dtype: Arc<str>,
+    /// Text of the shape cell.
+    pub shape: Arc<str>,
+    /// Largest, smallest, mean, L2 norm.
+    pub statistics: [Scalar; 4],
+    /// Checksum; none for `null`.
+    pub md5: Option<Box<str>>,
+    /// Tensor file, without directory.
+    pub data_name: Option<Box<str>>,
+    /// Whether autograd follows it, where that was recorded.
+    pub requires_grad: Option<bool>,
+}
+
+impl Leaf {
+    /// Whether it is a tensor, not an argument of another kind.
+    pub fn is_tensor(&self) -> bool {
+        self.dtype.starts_with("torch.") && !matches!(&*self.dtype, "torch.Size" | "torch.ProcessGroup")
+            || !(self.dtype.starts_with('<') || matches!(&*self.dtype, "None" | "slice" | "ellipsis"))
+                && !self.dtype.starts_with("torch.")
+    }
+
+    /// The part of its name behind the name of its record: `input.0`.
+    pub fn suffix<'a>(&'a self, record: &Record) -> &'a str {
+        self.name.strip_prefix(&*record.name).map_or(&*self.name, |rest| rest.trim_start_matches('.'))
+    }
+}
+
+/// An API call, a module call, a module's parameter gradients or a saved variable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// Its key in the dump.
+    pub name: Arc<str>,
+    /// Its rows in [`Side::rows`].
+    pub rows: Range<usize>,
+}
+
+/// A dump, reduced to rows.
+#[derive(Debug)]
+pub struct Side {
+    /// The dump file.
+    pub path: PathBuf,
+    /// Dump or debug.
+    pub kind: FileKind,
+    /// Task it was collected with.
+    pub task: String,
+    /// Level it was collected at, if that was recorded.
+    pub level: Option<String>,
+    /// Framework it was written under, if that was recorded.
+    pub framework: Option<Framework>,
+    /// Whether checksums were collected.
+    pub has_md5: bool,
+    /// Records in the order of the file.
+    pub records: Vec<Record>,
+    /// Rows of all records, in order.
+    pub rows: Vec<Leaf>,
+}
+
+impl Side {
+    /// Directory of the tensor files.
+    pub fn tensor_dir(&self) -> PathBuf {
+        self.directory().join("dump_tensor_data")
+    }
+
+    /// Directory of the dump file.
+    pub fn directory(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new(""))
+    }
+
+    /// Rows of a record.
+    pub fn rows_of(&self, record: usize) -> &[Leaf] {
+        self.records.get(record).and_then(|record| self.rows.get(record.rows.clone())).unwrap_or_default()
+    }
+
+    /// Records by name.
+    pub fn records_by_name(&self) -> HashMap<&str, usize> {
+        self.records.iter().enumerate().map(|(index, record)| (&*record.name, index)).collect()
+    }
+}

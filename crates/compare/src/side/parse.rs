@@ -1,0 +1,439 @@
+//! From dump.json or debug.json to rows.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use msprobe_dump::read::{Json, Member, Members};
+
+use super::{Framework, Leaf, Record, Role, Scalar, Side, Which};
+use crate::console::Console;
+use crate::error::{Code, CompareError};
+use crate::python_text::{python_class, python_str};
+
+/// Deeper values are refused.
+const MAX_DEPTH: usize = 10;
+/// Checksum of an empty text.
+const NO_CHECKSUM: &str = "00000000";
+
+/// The two kinds of file that can be compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    /// `dump.json`: API and module calls.
+    Dump,
+    /// `debug.json`: variables that were saved.
+    Debug,
+}
+
+impl FileKind {
+    /// The kind a path has by its name.
+    pub fn of(path: &Path) -> Option<FileKind> {
+        match path.file_name()?.to_str()? {
+            "dump.json" => Some(FileKind::Dump),
+            "debug.json" => Some(FileKind::Debug),
+            _ => None,
+        }
+    }
+}
+
+/// Reads one side. What is odd but usable goes to the console.
+pub fn read_side(path: &Path, which: Which, console: &dyn Console) -> Result<Side, CompareError> {
+    let kind = FileKind::of(path).ok_or_else(|| {
+        CompareError::new(
+            Code::InvalidPath,
+            "get_file_type failed, file_path is neither dump.json nor debug.json.",
+        )
+    })?;
+    let broken = |reason: &dyn std::fmt::Display| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        console.error(&format!("load json file \"{name}\" failed."));
+        CompareError::new(Code::BrokenJson, format!("Load json file {} failed.", path.display()))
+            .with_hint(reason.to_string())
+    };
+    let mut reader = Members::open(path, "data").map_err(|error| broken(&error))?;
+    let mut parser = Parser::new(path, kind, console);
+    while let Some(member) = reader.next().map_err(|error| broken(&error))? {
+        parser.member(&member)?;
+    }
+    if reader.has_entered() {
+        parser.data = Data::Object;
+    }
+    parser.finish(which)
+}
+
+/// What `data` turned out to be.
+#[derive(PartialEq)]
+enum Data {
+    Missing,
+    NotAnObject,
+    Object,
+}
+
+struct Parser<'c> {
+    side: Side,
+    data: Data,
+    texts: HashSet<Arc<str>>,
+    /// Rows of each record until all are known: a record can be repeated, and its last value counts.
+    pending: Vec<(Arc<str>, Vec<Leaf>)>,
+    positions: HashMap<Arc<str>, usize>,
+    console: &'c dyn Console,
+}
+
+impl<'c> Parser<'c> {
+    fn new(path: &Path, kind: FileKind, console: &'c dyn Console) -> Parser<'c> {
+        Parser {
+            side: Side {
+                path: path.to_owned(),
+                kind,
+                task: String::new(),
+                level: None,
+                framework: None,
+                has_md5: false,
+                records: Vec::new(),
+                rows: Vec::new(),
+            },
+            data: Data::Missing,
+            texts: HashSet::new(),
+            pending: Vec::new(),
+            positions: HashMap::new(),
+            console,
+        }
+    }
+
+    fn member(&mut self, member: &Member<'_>) -> Result<(), CompareError> {
+        if member.inner {
+            return self.record(&member.key, &member.value);
+        }
+        match (&*member.key, &member.value) {
+            ("data", _) => self.data = Data::NotAnObject,
+            ("task", Json::Text(task)) => self.side.task = task.clone().into_owned(),
+            ("level", Json::Text(level)) => self.side.level = Some(level.clone().into_owned()),
+            ("framework", Json::Text(framework)) => {
+                self.side.framework = match &**framework {
+                    "pytorch" => Some(Framework::PyTorch),
+                    "mindspore" => Some(Framework::MindSpore),
+                    _ => None,
+                };
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, which: Which) -> Result<Side, CompareError> {
+        let word = which.word();
+        let file = match self.side.kind {
+            FileKind::Dump => "dump.json",
+            FileKind::Debug => "debug.json",
+        };
+        if self.side.task.is_empty() {
+            let message = format!("Task for {word} is empty, please check.");
+            return Err(CompareError::new(Code::InvalidTask, message));
+        }
+        match self.data {
+            Data::Object => {}
+            Data::Missing => {
+                let message = format!("Missing 'data' in {file}, please check {file} of {word}.");
+                return Err(CompareError::new(Code::InvalidData, message));
+            }
+            Data::NotAnObject => {
+                let message =
+                    format!("Invalid type for 'data': expected a dict. Please check {file} of {word}.");
+                return Err(CompareError::new(Code::InvalidData, message));
+            }
+        }
+        self.side.records.reserve_exact(self.pending.len());
+        self.side.rows.reserve_exact(self.pending.iter().map(|(_, rows)| rows.len()).sum());
+        for (index, (name, rows)) in self.pending.into_iter().enumerate() {
+            let start = self.side.rows.len();
+            self.side.rows.extend(rows.into_iter().map(|row| Leaf { record: index as u32, ..row }));
+            self.side.records.push(Record { name, rows: start..self.side.rows.len() });
+        }
+        Ok(self.side)
+    }
+
+    fn record(&mut self, name: &str, value: &Json<'_>) -> Result<(), CompareError> {
+        if self.side.kind == FileKind::Dump {
+            self.check(name, value)?;
+            self.side.has_md5 |= has_shallow_md5(value);
+        } else {
+            self.side.has_md5 |= has_md5(value);
+        }
+        let rows = self.rows(name, value)?;
+        let name: Arc<str> = name.into();
+        match self.positions.get(&name) {
+            Some(&position) => self.pending[position] = (name, rows),
+            None => {
+                self.positions.insert(name.clone(), self.pending.len());
+                self.pending.push((name, rows));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses what no collection writes; formula-like text is only reported, because writers of tables escape it.
+    fn check(&self, name: &str, value: &Json<'_>) -> Result<(), CompareError> {
+        if looks_like_a_formula(name) {
+            self.console.warning("api name contains special characters, please check!");
+        }
+        let input = if value.get("input_args").is_some() { "input_args" } else { "input" };
+        let mut special = false;
+        for field in [input, "input_kwargs", "output"] {
+            if let Some(field) = value.get(field) {
+                check_field(name, field, 0, &mut special)?;
+            }
+        }
+        if special {
+            self.console.warning(&format!("data info of {name} contains special characters, please check!"));
+        }
+        Ok(())
+    }
+
+    fn rows(&mut self, name: &str, value: &Json<'_>) -> Result<Vec<Leaf>, CompareError> {
+        let mut rows = Vec::new();
+        let last_parts = || name.rsplit('.').take(3);
+        if name.split('.').any(|part| part == "debug") && last_parts().any(|part| part == "debug")
+            || self.side.kind == FileKind::Debug
+        {
+            self.walk(&mut rows, name.to_owned(), value, Role::Input, true, 0)?;
+        } else if name.split('.').any(|part| part == "parameters_grad") {
+            self.walk(&mut rows, name.to_owned(), value, Role::ParametersGrad, false, 0)?;
+        } else {
+            for (field, stem, role) in [
+                ("input_args", "input", Role::Input),
+                ("input_kwargs", "input", Role::Input),
+                ("input", "input", Role::Input),
+                ("output", "output", Role::Output),
+                ("parameters", "parameters", Role::Parameters),
+            ] {
+                if let Some(value) = value.get(field) {
+                    self.walk(&mut rows, format!("{name}.{stem}"), value, role, true, 0)?;
+                }
+            }
+            if let Some(row) = rows.first()
+                && self.side.kind == FileKind::Dump
+                && !has_direction(name)
+            {
+                let message = format!(
+                    "Invalid name string: {}, can not be split by forward/backward, please check.",
+                    row.name
+                );
+                return Err(CompareError::new(Code::InvalidApiName, message));
+            }
+        }
+        // Stable: arguments, parameters, results, gradients of parameters, each in order.
+        rows.sort_by_key(|row| row.role);
+        Ok(rows)
+    }
+
+    fn walk(
+        &mut self,
+        rows: &mut Vec<Leaf>,
+        name: String,
+        value: &Json<'_>,
+        role: Role,
+        number_lists: bool,
+        depth: usize,
+    ) -> Result<(), CompareError> {
+        if depth > MAX_DEPTH {
+            let message = format!("{name} is nested more than {MAX_DEPTH} levels deep");
+            return Err(CompareError::new(Code::RecursionLimit, message));
+        }
+        match value {
+            Json::List(elements) => {
+                for (index, element) in elements.iter().enumerate() {
+                    let name = if number_lists { format!("{name}.{index}") } else { name.clone() };
+                    self.walk(rows, name, element, role, number_lists, depth + 1)?;
+                }
+            }
+            Json::Map(_) if value.get("type").is_some_and(|kind| kind.as_str().is_some()) => {
+                let leaf = self.leaf(&name, value, role);
+                rows.push(leaf);
+            }
+            Json::Map(members) => {
+                for (key, member) in members {
+                    self.walk(rows, format!("{name}.{key}"), member, role, number_lists, depth + 1)?;
+                }
+            }
+            Json::Null => {
+                let none = self.text("None");
+                rows.push(Leaf {
+                    name: name.into(),
+                    record: 0,
+                    role,
+                    dtype: none.clone(),
+                    shape: none,
+                    statistics: [const { Scalar::Null }; 4],
+                    md5: None,
+                    data_name: None,
+                    requires_grad: None,
+                });
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn leaf(&mut self, name: &str, value: &Json<'_>, role: Role) -> Leaf {
+        let data_name = value.get("data_name").and_then(Json::as_str).filter(|name| !name.is_empty());
+        let kind = value.get("type").and_then(Json::as_str).unwrap_or_default();
+        let content = value.get("value");
+        let nothing = [const { Scalar::Null }; 4];
+        let four = |scalar: Scalar| [scalar.clone(), scalar.clone(), scalar.clone(), scalar];
+        let mut md5: Box<str> = match content {
+            Some(content) => format!("{:08x}", crc32fast::hash(python_str(content).as_bytes())).into(),
+            None => NO_CHECKSUM.into(),
+        };
+        let (dtype, shape, statistics) = match (value.get("dtype"), kind) {
+            (Some(dtype), _) => {
+                md5 = value.get("md5").and_then(Json::as_str).unwrap_or(NO_CHECKSUM).into();
+                let statistics = ["Max", "Min", "Mean", "Norm"].map(|key| match value.get(key) {
+                    Some(statistic) => self.scalar(statistic),
+                    None => Scalar::Null,
+                });
+                let shape = value.get("shape").map_or_else(|| "None".to_owned(), python_str);
+                (self.text(&python_str(dtype)), self.text(&shape), statistics)
+            }
+            (None, "torch.Size") => {
+                let shape = content.map_or_else(|| "None".to_owned(), python_str);
+                (self.text(kind), self.text(&shape), nothing)
+            }
+            (None, "slice") => {
+                let shape = content.map_or_else(|| "()".to_owned(), tuple_shape);
+                (self.text(kind), self.text(&shape), nothing)
+            }
+            (None, "ellipsis") => {
+                let scalar = content.map_or(Scalar::Null, |content| self.scalar(content));
+                (self.text(kind), self.text("[]"), four(scalar))
+            }
+            (None, "torch.ProcessGroup") => {
+                let ranks = value.get("group_ranks").map_or_else(|| "None".to_owned(), python_str);
+                let scalar = Scalar::Text(self.text(&ranks));
+                (self.text(kind), self.text("[]"), four(scalar))
+            }
+            (None, _) => {
+                let content = content.unwrap_or(&Json::Null);
+                let scalar = self.scalar(content);
+                (self.text(python_class(content)), self.text("[]"), four(scalar))
+            }
+        };
+        let name = match data_name {
+            Some(file) => file.rsplit_once('.').map_or(file, |(stem, _)| stem),
+            None => name,
+        };
+        Leaf {
+            name: name.into(),
+            record: 0,
+            role,
+            dtype,
+            shape,
+            statistics,
+            md5: Some(md5),
+            data_name: data_name.map(Into::into),
+            requires_grad: match value.get("requires_grad") {
+                Some(Json::Bool(requires_grad)) => Some(*requires_grad),
+                _ => None,
+            },
+        }
+    }
+
+    fn scalar(&mut self, value: &Json<'_>) -> Scalar {
+        match value {
+            Json::Null => Scalar::Null,
+            Json::Bool(value) => Scalar::Bool(*value),
+            Json::Int(value) => i64::try_from(*value).map_or(Scalar::Float(*value as f64), Scalar::Int),
+            Json::Float(value) => Scalar::Float(*value),
+            other => {
+                let text = python_str(other);
+                Scalar::Text(self.text(&text))
+            }
+        }
+    }
+
+    /// A text kept once.
+    fn text(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.texts.get(text) {
+            return known.clone();
+        }
+        let text: Arc<str> = text.into();
+        // Arguments of training differ from call to call only rarely; what does is not worth keeping.
+        if self.texts.len() < 1 << 16 {
+            self.texts.insert(text.clone());
+        }
+        text
+    }
+}
+
+/// Whether a record is of a forward or backward call.
+pub(crate) fn has_direction(name: &str) -> bool {
+    name.split('.').any(|part| part == "forward" || part == "backward")
+}
+
+/// The shape numpy would give a list, as a tuple: `(3,)`.
+fn tuple_shape(value: &Json<'_>) -> String {
+    let mut sizes = Vec::new();
+    let mut value = value;
+    while let Json::List(elements) = value {
+        sizes.push(elements.len().to_string());
+        match elements.first() {
+            Some(first) if elements.iter().all(|element| matches!(element, Json::List(_))) => value = first,
+            _ => break,
+        }
+    }
+    if let [only] = sizes.as_slice() { format!("({only},)") } else { format!("({})", sizes.join(", ")) }
+}
+
+/// Checksums where the reference looks for them: not in keyword arguments, not in nested lists.
+fn has_shallow_md5(record: &Json<'_>) -> bool {
+    let Json::Map(fields) = record else { return false };
+    fields.iter().any(|(_, field)| match field {
+        Json::List(elements) => elements.iter().any(|element| element.get("md5").is_some()),
+        other => other.get("md5").is_some(),
+    })
+}
+
+fn has_md5(value: &Json<'_>) -> bool {
+    match value {
+        Json::List(elements) => elements.iter().any(has_md5),
+        Json::Map(members) => members.iter().any(|(key, member)| key == "md5" || has_md5(member)),
+        _ => false,
+    }
+}
+
+fn check_field(record: &str, value: &Json<'_>, depth: usize, special: &mut bool) -> Result<(), CompareError> {
+    if depth > MAX_DEPTH {
+        let message = format!("the values of {record} are nested more than {MAX_DEPTH} levels deep");
+        return Err(CompareError::new(Code::RecursionLimit, message));
+    }
+    match value {
+        Json::List(elements) => {
+            elements.iter().try_for_each(|element| check_field(record, element, depth + 1, special))
+        }
+        Json::Map(members) => members.iter().try_for_each(|(key, member)| match (&**key, member) {
+            ("shape", Json::List(_)) | ("requires_grad", Json::Bool(_)) => Ok(()),
+            ("shape", _) => {
+                let message =
+                    format!("shape of input or output of {record} is not list or tuple, please check!");
+                Err(CompareError::new(Code::InvalidObjectType, message))
+            }
+            ("requires_grad", _) => {
+                let message =
+                    format!("requires_grad of input or output of {record} is not bool, please check!");
+                Err(CompareError::new(Code::InvalidObjectType, message))
+            }
+            _ => check_field(record, member, depth + 1, special),
+        }),
+        Json::Text(text) => {
+            *special |= looks_like_a_formula(text);
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// `^[＋－＝％＠+\-=%@]|;[＋－＝％＠+\-=%@]`.
+pub(crate) fn looks_like_a_formula(text: &str) -> bool {
+    let leads = |character: char| "＋－＝％＠+-=%@".contains(character);
+    text.starts_with(leads)
+        || text.contains(';') && text.split(';').skip(1).any(|after| after.starts_with(leads))
+}
