@@ -6,3 +6,4 @@ pub mod matching;
 pub mod output;
 pub mod python_text;
 pub mod side;
+pub mod tensor_pair;

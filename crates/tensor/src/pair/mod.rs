@@ -143,6 +143,20 @@ pub fn compare_pair(
     compare_pair_at(Level::detected(), target, golden)
 }
 
+/// Measures the real parts of two tensors of which at least one is complex, both widened to f64. An element with
+/// a non-finite part, real or imaginary, counts as non-finite (NaN before infinity). `Ok(None)` if there are no
+/// elements. The second family is not measured.
+pub fn compare_real_parts(
+    target: &TensorView<'_>,
+    golden: &TensorView<'_>,
+) -> Result<Option<PairMetrics>, PairError> {
+    if target.numel() != golden.numel() {
+        return Err(PairError::CountMismatch { target: target.numel(), golden: golden.numel() });
+    }
+    let totals = complex::compare_real_parts(Level::detected(), target, golden);
+    Ok(totals.map(|totals| totals.finish(target.numel() as u64, false)))
+}
+
 fn compare_pair_at(
     level: Level,
     target: &TensorView<'_>,

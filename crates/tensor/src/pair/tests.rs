@@ -84,6 +84,20 @@ fn scaled_errors_do_not_depend_on_which_side_is_the_integer() {
 }
 
 #[test]
+fn real_parts_alone_are_measured_in_f64() {
+    let nan = f32::NAN;
+    let (target, golden) = ([1.0f32, 5.0, 2.0, nan, 3.1, 0.0], [1.0f32, -7.0, 9.0, nan, 3.0, 0.0]);
+    let t = TensorView::contiguous(DType::C64, vec![3], bytemuck::cast_slice(&target)).unwrap();
+    let g = TensorView::contiguous(DType::C64, vec![3], bytemuck::cast_slice(&golden)).unwrap();
+    let metrics = compare_real_parts(&t, &g).unwrap().unwrap();
+    assert!(metrics.nan_positions_agree && metrics.target_non_finite.nan == 1);
+    let error = f64::from(3.1f32) - 3.0;
+    assert_eq!((metrics.max_abs_error, metrics.max_relative_error), (error, error / 3.0));
+    assert_eq!((metrics.within_thousandth, metrics.first_difference), (2, Some(2)));
+    assert!(compare_pair(&t, &g).unwrap().unwrap().max_abs_error > 11.0, "the imaginary parts differ by 12");
+}
+
+#[test]
 fn counts_must_agree_and_empty_has_no_metrics() {
     let bytes = [0u8; 8];
     let two = TensorView::contiguous(DType::F32, vec![2], &bytes).unwrap();

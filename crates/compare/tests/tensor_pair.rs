@@ -1,0 +1,81 @@
+//! Every row of a recorded table of tensors that are hard to compare.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::path::{Path, PathBuf};
+
+use msprobe_compare::tensor_pair::{METRIC_HEADERS, MetricCell, TensorComparison, compare_tensors};
+use msprobe_tensor::files::TensorFile;
+
+fn golden() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/compare/tensor_edge")
+}
+
+fn compare_files(target: &str, golden_name: &str) -> TensorComparison {
+    match (target, golden_name) {
+        ("-1", _) | (_, "N/A") => return TensorComparison::no_bench(),
+        (_, "-1") => return TensorComparison::no_bench_file(),
+        _ => {}
+    }
+    let open = |side: &str, name: &str| {
+        let file = TensorFile::open(&golden().join(side).join("dump_tensor_data").join(name)).ok()?;
+        (file.entries().len() == 1 && file.entries()[0].name.is_empty()).then_some(file)
+    };
+    match (open("npu", target), open("bench", golden_name)) {
+        (Some(target), Some(golden)) => compare_tensors(&target.view(0).unwrap(), &golden.view(0).unwrap()),
+        _ => TensorComparison::not_read(target, golden_name),
+    }
+}
+
+/// The message without the reasons of colours, each sentence once.
+fn own_message(recorded: &str) -> String {
+    let colours = ["The input/parameter's", "The output's", "maximum or minimum is"];
+    let own = recorded.split('\n').filter(|line| !colours.iter().any(|start| line.starts_with(start)));
+    let own = own.collect::<Vec<_>>().join("\n");
+    let scalar = "This is type of 0-d tensor, can not calculate 'Cosine', 'EucDist', \
+                  'One Thousandth Err Ratio' and 'Five Thousandths Err Ratio'. ";
+    if !own.starts_with(scalar) {
+        return own;
+    }
+    let rest: Vec<&str> = own.split(scalar).filter(|rest| !rest.is_empty()).collect();
+    assert!(rest.windows(2).all(|pair| pair[0] == pair[1]));
+    format!("{scalar}{}", rest.first().unwrap_or(&""))
+}
+
+fn assert_cell(cell: MetricCell, recorded: &str, context: &str) {
+    match cell {
+        MetricCell::Text(text) => assert_eq!(text, recorded, "{context}"),
+        MetricCell::Number(value) => {
+            let expected: f64 = recorded.trim().parse().unwrap();
+            let close = (value - expected).abs() <= 1e-9 * expected.abs();
+            assert!(close, "{context}: {value} instead of {expected}");
+        }
+    }
+}
+
+#[test]
+fn recorded_rows() {
+    let mut table = csv::Reader::from_path(golden().join("expected/compare_result.csv")).unwrap();
+    let headers = table.headers().unwrap().clone();
+    let position = |name: &str| headers.iter().position(|header| header == name).unwrap();
+    let mut count = 0;
+    for row in table.records() {
+        let row = row.unwrap();
+        let names = row[position("Data_name")].replace(['[', ']', '\''], "");
+        let (target, golden_name) = names.split_once(", ").unwrap();
+        let comparison = compare_files(target, golden_name);
+        for (header, cell) in METRIC_HEADERS.iter().zip(comparison.metrics) {
+            assert_cell(cell, &row[position(header)], &format!("{header} of {}", &row[0]));
+        }
+        assert_eq!(comparison.accuracy, &row[position("Accuracy Reached or Not")], "{}", &row[0]);
+        assert_eq!(comparison.message, own_message(&row[position("Err_message")]), "{}", &row[0]);
+        count += 1;
+    }
+    assert_eq!(count, 50);
+}
+
+#[test]
+fn verdicts_see_the_imaginary_parts() {
+    let comparison = compare_files("Torch.cplx.0.forward.output.0.pt", "Torch.cplx.0.forward.output.0.pt");
+    assert_eq!(comparison.metrics[2], MetricCell::Number(0.0));
+    assert!(!comparison.pair.unwrap().is_identical());
+}
