@@ -1,7 +1,7 @@
-"""Where a recorded comparison is not what we write: one row per cell, file, log line or exit code, with the reason.
+"""Where a recorded comparison is not what we write: one row per cell, file, log line or exit code, and why.
 
-Each row names a defect of the reference. It states the recorded value and ours; applying it checks that the record
-has the one and that the other is different, so a row that no longer holds fails.
+Each row names a defect of the reference. It states the recorded value and ours; applying it checks that the
+record has the one and that the other is different, so a row that no longer holds fails.
 """
 
 from __future__ import annotations
@@ -27,12 +27,7 @@ DIFFERENT = "a comparison that finds differences exits with 1 (the old command l
 FAILED_RANK = "a rank that could not be compared shows in the exit code"
 
 FILL = "fill"
-RELATIVE = {
-    "max": "MaxRelativeErr",
-    "min": "MinRelativeErr",
-    "mean": "MeanRelativeErr",
-    "l2norm": "NormRelativeErr",
-}
+RELATIVE = ("MaxRelativeErr", "MinRelativeErr", "MeanRelativeErr", "NormRelativeErr")
 
 
 @dataclass(frozen=True)
@@ -74,7 +69,7 @@ def _null(case: str, row: str, *, message: str | None, diffs: bool) -> list[Cell
         (f"{side} {statistic}", "nan\t", "None") for side in ("NPU", "Bench") for statistic in STATISTICS
     ]
     if diffs:
-        cells += [(column, "Nan", "N/A") for column in [*DIFFERENCE_OF, *RELATIVE.values()]]
+        cells += [(column, "Nan", "N/A") for column in [*DIFFERENCE_OF, *RELATIVE]]
     said = NAN_REASON if message is None else f"{message}\n{NAN_REASON}"
     cells += [("Err_message", said, message), (FILL, "red", "")]
     return [CellDeviation(case, file, row, *cell, NULL) for cell in cells]
@@ -145,11 +140,8 @@ class FileDeviation:
         assert self.recorded != self.ours, f"{self.file} is no deviation"
         header, *rows = self.ours
         changed = copy.copy(table)
-        changed.header, changed.rows, changed.fills = (
-            list(header),
-            [list(row) for row in rows],
-            [""] * len(rows),
-        )
+        changed.header, changed.rows = list(header), [list(row) for row in rows]
+        changed.fills = [""] * len(rows)
         return changed
 
 

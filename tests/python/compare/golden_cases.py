@@ -69,8 +69,9 @@ class Outcome:
 
     @property
     def log(self) -> list[str]:
-        """Warnings and errors, without time and process."""
-        return [match[1] for match in map(LOG_LINE.match, self.text.splitlines()) if match]
+        """Warnings and errors, without time, process and, as in the records, the folder of the run."""
+        lines = self.text.replace(f"{self.folder}/", "").splitlines()
+        return [match[1] for match in map(LOG_LINE.match, lines) if match]
 
     def outputs(self) -> dict[str, Path]:
         """Files of the output directory by their names without time stamps."""

@@ -1,7 +1,7 @@
 """Result tables read back with a real reader, and compared cell by cell within the tolerances of the format.
 
-A table just written is held against a recorded one. Texts, cell types and fills must be equal; numbers may differ as
-far as the recorded program's own arithmetic is good for.
+A table just written is held against a recorded one. Texts, cell types and fills must be equal; numbers may
+differ as far as the recorded program's own arithmetic is good for.
 """
 
 from __future__ import annotations
@@ -232,13 +232,13 @@ def _row_differences(expected: Table, i: int, actual: Table, j: int) -> list[str
     wanted, found = expected.record(i), actual.record(j)
     name = next(iter(wanted.values()))
     differences = [
-        f"row {i} {name}: {column}: recorded {wanted[column]!r}, found {found[column]!r}"
+        f"row {i} {name}: {column}: expected {wanted[column]!r}, found {found[column]!r}"
         for column in expected.header
         if cell_differs(expected, column, wanted, found[column])
     ]
     if expected.fills[i] != actual.fills[j]:
         differences.append(
-            f"row {i} {name}: fill: recorded {expected.fills[i] or 'none'}, found {actual.fills[j] or 'none'}"
+            f"row {i} {name}: fill: expected {expected.fills[i] or 'none'}, found {actual.fills[j] or 'none'}"
         )
     return differences
 
@@ -290,7 +290,7 @@ def compare_sheets(expected: list[Table], actual: list[Table]) -> list[str]:
     names = [table.name for table in expected]
     found = [table.name for table in actual[: len(expected)]]
     if names != found:
-        return [f"sheets: recorded {names}, found {[table.name for table in actual]}"]
+        return [f"sheets: expected {names}, found {[table.name for table in actual]}"]
     return [
         (f"{theirs.name}: " if len(expected) > 1 else "") + line
         for theirs, ours in zip(expected, actual)
@@ -302,7 +302,7 @@ def compare_documents(expected: object, actual: object, where: str = "") -> list
     """Two parsed JSON documents: same keys in the same order, same texts, numbers as in tables."""
     if isinstance(expected, dict) and isinstance(actual, dict):
         if list(expected) != list(actual):
-            return [f"{where}: keys: recorded {list(expected)}, found {list(actual)}"]
+            return [f"{where}: keys: expected {list(expected)}, found {list(actual)}"]
         return [
             line
             for key in expected
@@ -310,24 +310,24 @@ def compare_documents(expected: object, actual: object, where: str = "") -> list
         ]
     if isinstance(expected, list) and isinstance(actual, list):
         if len(expected) != len(actual):
-            return [f"{where}: recorded {len(expected)} elements, found {len(actual)}"]
+            return [f"{where}: expected {len(expected)} elements, found {len(actual)}"]
         return [
             line
             for index, pair in enumerate(zip(expected, actual))
             for line in compare_documents(*pair, f"{where}/{index}")
         ]
-    if type(expected) is type(actual):
-        if isinstance(expected, float) and isinstance(actual, float):
-            if close(expected, actual, DIFFERENCE * abs(expected)):
-                return []
-        elif isinstance(expected, str) and isinstance(actual, str):
-            percents = _percent(expected), _percent(actual)
-            first, second = percents if None not in percents else (number(expected), number(actual))
-            near = first is not None and second is not None and first != second
-            if expected == actual or (
-                near and close(first or 0.0, second or 0.0, PERCENT * abs(first or 0.0))
-            ):
-                return []
-        elif expected == actual:
-            return []
-    return [f"{where}: recorded {expected!r}, found {actual!r}"]
+    if type(expected) is not type(actual) or not _same_leaf(expected, actual):
+        return [f"{where}: expected {expected!r}, found {actual!r}"]
+    return []
+
+
+def _same_leaf(expected: object, actual: object) -> bool:
+    if isinstance(expected, float) and isinstance(actual, float):
+        return close(expected, actual, DIFFERENCE * abs(expected))
+    if expected == actual or not isinstance(expected, str) or not isinstance(actual, str):
+        return expected == actual
+    both_percent = expected.endswith("%") and actual.endswith("%")
+    first, second = (number(text[:-1] if both_percent else text) for text in (expected, actual))
+    if first is None or second is None or first == second:
+        return False
+    return close(first, second, PERCENT * abs(first))
