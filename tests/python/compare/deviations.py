@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from tests.python.compare.tables import (
     DIFFERENCE_OF,
     NAN_REASON,
+    STATISTIC_OF,
     STATISTICS,
     ZERO_D,
     Table,
@@ -27,7 +28,6 @@ DIFFERENT = "a comparison that finds differences exits with 1 (the old command l
 FAILED_RANK = "a rank that could not be compared shows in the exit code"
 
 FILL = "fill"
-RELATIVE = ("MaxRelativeErr", "MinRelativeErr", "MeanRelativeErr", "NormRelativeErr")
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def _null(case: str, row: str, *, message: str | None, diffs: bool) -> list[Cell
         (f"{side} {statistic}", "nan\t", "None") for side in ("NPU", "Bench") for statistic in STATISTICS
     ]
     if diffs:
-        cells += [(column, "Nan", "N/A") for column in [*DIFFERENCE_OF, *RELATIVE]]
+        cells += [(column, "Nan", "N/A") for column in [*DIFFERENCE_OF, *STATISTIC_OF]]
     said = NAN_REASON if message is None else f"{message}\n{NAN_REASON}"
     cells += [("Err_message", said, message), (FILL, "red", "")]
     return [CellDeviation(case, file, row, *cell, NULL) for cell in cells]
