@@ -29,7 +29,8 @@ TIMEOUT_SECS = 120
 
 # The stamp of a table has 14 digits; that of the first-difference analysis counts nanoseconds.
 STAMP = re.compile(r"_\d{14,20}(?=\.)")
-LOG_LINE = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \(\d+\) (\[(?:WARNING|ERROR)\] .*)$")
+# A progress bar may stand before the message on its line.
+LOG_LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \(\d+\) (\[(?:WARNING|ERROR)\] .*)$")
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class Outcome:
     def log(self) -> list[str]:
         """Warnings and errors, without time, process and, as in the records, the folder of the run."""
         lines = self.text.replace(f"{self.folder}/", "").splitlines()
-        return [match[1] for match in map(LOG_LINE.match, lines) if match]
+        return [match[1] for match in map(LOG_LINE.search, lines) if match]
 
     def outputs(self) -> dict[str, Path]:
         """Files of the output directory by their names without time stamps."""
@@ -122,8 +123,13 @@ def prepare(case: Case, folder: Path) -> None:
 
 
 def command() -> list[str]:
-    program = os.environ.get("MSPROBE_BINARY")
-    return shlex.split(program) if program else [sys.executable, "-m", "msprobe"]
+    """How a command line starts."""
+    program = shlex.split(os.environ.get("MSPROBE_BINARY", ""))
+    if not program:
+        return [sys.executable, "-m", "msprobe"]
+    # A path relative to here has to be found from the folder of the case too.
+    found = Path(program[0])
+    return [str(found.resolve()) if found.exists() else program[0], *program[1:]]
 
 
 def as_command_line(call: dict[str, Any], folder: Path) -> list[str] | None:

@@ -151,7 +151,7 @@ class Generator:
         if backward:
             return {"input": values, "output": outputs}
         keys = self.random.sample(["dim", "group", "out", "weight"], self.random.choice([0, 0, 1, 2]))
-        record = {
+        record: Record = {
             "input_args": values,
             "input_kwargs": {key: self.value() for key in keys},
             "output": outputs,

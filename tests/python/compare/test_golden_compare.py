@@ -189,7 +189,7 @@ def test_modes(name: str, ran: Run) -> None:
         assert stat.S_IMODE(path.parent.stat().st_mode) == 0o750, path.parent.name
 
 
-@pytest.mark.parametrize("name", ["tensor_edge", "debug_tensor_real", "ms_common_dir"])
+@pytest.mark.parametrize("name", ["tensor_edge", "ms_common_dir"])
 def test_a_message_is_given_once(name: str, ran: Run) -> None:
     """The reference says of an array without dimensions the same sentence sixteen times."""
     seen = 0
