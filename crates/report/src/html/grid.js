@@ -135,13 +135,14 @@ class Grid {
     if (at % 2) line.classList.add("odd");
     this.columns.forEach((number, place) => {
       const value = valueAt(this.table.columns[number], row);
-      const text = textOf(value);
+      const text = shortText(value);
       const cell = element("div", "cell", text);
       if (place === 0) cell.classList.add("first");
       if (this.table.numeric[number]) cell.classList.add("numeric");
       if (isMissing(value)) cell.classList.add("missing");
       cell.style.width = `${this.table.widths[number]}px`;
-      if (text.length * 7 > this.table.widths[number] - 16) cell.title = text.slice(0, 2000);
+      const full = textOf(value);
+      if (full !== text || text.length * 7 > this.table.widths[number] - 16) cell.title = full.slice(0, 2000);
       line.append(cell);
     });
     if (at === this.cursor.at) this.mark(line, true);

@@ -52,6 +52,13 @@ function textOf(value) {
   return value === null || value === undefined ? "" : String(value);
 }
 
+// A value in the grid: numbers to seven digits, more of them next to 1, where a cosine must not look perfect.
+function shortText(value) {
+  if (typeof value !== "number" || Number.isInteger(value)) return textOf(value);
+  const rounded = Number(value.toPrecision(7));
+  return String(rounded === 1 ? Number(value.toPrecision(12)) : rounded);
+}
+
 const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?%?$/i;
 const MISSING = new Set(["", "n/a", "na", "nan", "none", "null", "-", "unsupported", "*"]);
 
@@ -211,7 +218,7 @@ function measure(header, column) {
   let present = 0;
   for (let at = 0; at < column.values.length; at += step) {
     const value = column.values[at];
-    lengths.push(displayLength(textOf(value)));
+    lengths.push(displayLength(shortText(value)));
     if (!isMissing(value)) {
       present++;
       if (numberOf(value) !== null) numbers++;
@@ -230,5 +237,5 @@ function displayLength(text) {
 }
 
 if (typeof module !== "undefined") {
-  module.exports = { readColumns, valueAt, numberOf, isMissing, ranks, sortRows, valueTest, filterRows, csvOf, csvCell, measure };
+  module.exports = { readColumns, valueAt, shortText, numberOf, isMissing, ranks, sortRows, valueTest, filterRows, csvOf, csvCell, measure };
 }

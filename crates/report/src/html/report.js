@@ -23,6 +23,8 @@ function loadTable(described, number) {
   const table = { ...described, ...readColumns(described.headers.length, described.count, blocks()) };
   const measured = table.columns.map((column, at) => measure(table.headers[at], column));
   table.widths = measured.map(({ chars }) => Math.round(chars * CHAR_WIDTH) + 22);
+  // Room for the mark of the evidence.
+  if (table.widths.length) table.widths[0] += 16;
   table.numeric = measured.map(({ numeric }) => numeric);
   return table;
 }
@@ -122,7 +124,7 @@ class TableView {
         this.filters.fills[fill] = !this.filters.fills[fill];
         this.refilter();
       }, `chip ${name}`);
-      chip.append(element("span", "dot"), `${WORDS[name]} `, element("b", "", String(counts[fill])));
+      chip.append(element("span", "dot"), `${WORDS[name]} `, element("b", "", thousands(counts[fill])));
       chip.disabled = counts[fill] === 0;
       this.chips[fill] = chip;
       group.append(chip);
@@ -194,6 +196,7 @@ class TableView {
     this.sort = { column: next ? column : -1, direction: next };
     this.refreshColumns();
     this.order();
+    this.grid.scroller.scrollTop = 0;
   }
 
   reset() {
@@ -232,14 +235,14 @@ class TableView {
       button(WORDS.copyRow, "", copy),
       button("✕", WORDS.close, () => this.hideDetails(), "plain close"),
     );
-    const list = element("dl");
-    for (const number of this.all) list.append(...this.detail(number, row));
     const content = element("div", "content");
     for (const number of table.details) {
       const value = valueAt(table.columns[number], row);
       content.append(element("h3", "", table.headers[number]), element("pre", isMissing(value) ? "missing" : "", textOf(value) || "–"));
     }
-    content.prepend(list);
+    const list = element("dl");
+    for (const number of this.all) list.append(...this.detail(number, row));
+    content.append(list);
     this.panel.className = `details ${FILL_NAMES[table.fills[row]]}`;
     const scrolled = this.panel.querySelector(".content")?.scrollTop || 0;
     this.panel.replaceChildren(title, content);
@@ -281,7 +284,7 @@ function start() {
   described.forEach(({ name, count }, number) => {
     const tab = button(name, "", () => open(number), "tab");
     tab.setAttribute("role", "tab");
-    tab.append(element("span", "badge", String(count)));
+    tab.append(element("span", "badge", thousands(count)));
     tabs.append(tab);
   });
   main.append(tabs, holder);

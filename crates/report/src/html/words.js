@@ -1,9 +1,10 @@
 // What the report says itself, in English and Chinese.
+const thousands = (count) => count.toLocaleString("en-US");
 const ENGLISH = {
   search: "Search all columns",
   filter: "filter",
   filterHint: "Text, or a comparison such as >0.1, <=1e-3, =True, !None",
-  rows: (shown, all) => (shown === all ? `${all} rows` : `${shown} of ${all} rows`),
+  rows: (shown, all) => (shown === all ? `${thousands(all)} rows` : `${thousands(shown)} of ${thousands(all)} rows`),
   red: "Red",
   yellow: "Yellow",
   plain: "Plain",
@@ -29,7 +30,7 @@ const CHINESE = {
   search: "搜索所有列",
   filter: "筛选",
   filterHint: "文本，或比较，如 >0.1、<=1e-3、=True、!None",
-  rows: (shown, all) => (shown === all ? `共 ${all} 行` : `${shown} / ${all} 行`),
+  rows: (shown, all) => (shown === all ? `共 ${thousands(all)} 行` : `${thousands(shown)} / ${thousands(all)} 行`),
   red: "红色",
   yellow: "黄色",
   plain: "无色",
