@@ -10,3 +10,4 @@ pub mod python_text;
 pub mod side;
 pub mod table;
 pub mod tensor_pair;
+pub mod verdict;
