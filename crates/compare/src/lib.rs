@@ -1,9 +1,15 @@
 //! Two sides next to each other: pairing, metrics, verdicts.
 
+mod array;
+pub mod common_dir;
 pub mod console;
+mod directories;
 pub mod error;
 pub mod matching;
+pub mod merge_result;
 pub mod output;
 pub mod python_text;
+pub mod rows;
 pub mod side;
+pub mod static_graph;
 pub mod tensor_pair;
