@@ -2,15 +2,23 @@
 
 mod csv;
 mod json;
+mod number;
+mod ordered;
 mod sheet;
+mod sheet_csv;
+mod sheet_json;
 mod text;
+mod xlsx;
 
 use std::fmt;
 
 pub use self::csv::write_csv;
 pub use self::json::{json_number, rows_as_json};
 pub use self::sheet::{CellSink, Fill, Sheet, SheetRows};
+pub use self::sheet_csv::{CsvOptions, write_sheet_csv};
+pub use self::sheet_json::write_sheet_json;
 pub use self::text::{short_number, write_text};
+pub use self::xlsx::write_workbook;
 
 /// A named column. `key` is for machines (csv header, json key), `title` for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,88 @@
+//! Writes a long table in every format and says how long it took:
+//! `cargo run --release -p msprobe-report --example writers -- FOLDER [ROWS] [FORMAT]`.
+
+use std::error::Error;
+use std::fs::File;
+use std::path::Path;
+use std::time::Instant;
+
+use msprobe_report::{
+    CellSink, CsvOptions, Fill, Sheet, SheetRows, write_sheet_csv, write_sheet_json, write_workbook,
+};
+
+const COLUMNS: usize = 25;
+
+struct Rows {
+    count: usize,
+    stacks: Vec<String>,
+}
+
+impl SheetRows for Rows {
+    fn len(&self) -> usize {
+        self.count
+    }
+
+    fn cells(&self, row: usize, sink: &mut dyn CellSink) {
+        sink.text(&format!("Module.layers.{}.Linear.forward.{}.input.{}", row / 10, row / 7, row % 3));
+        for column in 1..COLUMNS - 1 {
+            match column {
+                3 | 5 => sink.text("torch.float32"),
+                7 => sink.text("[1, 128, 4096]"),
+                9 if row.is_multiple_of(5) => sink.empty(),
+                _ if column % 2 == 1 => sink.text(if row.is_multiple_of(7) { "N/A" } else { "True" }),
+                2 => sink.integer(row as i128),
+                _ => sink.number((row as f64 * 0.37 + column as f64).sin() * 3.7),
+            }
+        }
+        if row.is_multiple_of(3) {
+            sink.text(self.stacks.get(row / 3 % self.stacks.len()).map_or("", String::as_str));
+        } else {
+            sink.text("None");
+        }
+    }
+
+    fn fill(&self, row: usize) -> Fill {
+        match row % 40 {
+            0 => Fill::Red,
+            7 => Fill::Yellow,
+            _ => Fill::Plain,
+        }
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let folder = arguments.next().ok_or("a folder is missing")?;
+    let count = arguments.next().map_or(Ok(150_000), |text| text.parse())?;
+    let only = arguments.next();
+    let stacks = (0..500)
+        .map(|index| {
+            let lines = (0..6)
+                .map(|line| format!("File model/block_{index}.py, line {line}, in forward, \n y{line}"));
+            lines.collect::<Vec<_>>().join("\n")
+        })
+        .collect();
+    let rows = Rows { count, stacks };
+    let mut headers = vec!["NPU Name".to_owned()];
+    headers.extend((1..COLUMNS - 1).map(|index| format!("Column {index}")));
+    headers.push("Stack".to_owned());
+    let sheet = Sheet { name: "Sheet".into(), headers, rows: &rows };
+    let folder = Path::new(&folder);
+    type Writer<'a> = Box<dyn Fn(&Path) -> std::io::Result<()> + 'a>;
+    let writers: Vec<(&str, Writer<'_>)> = vec![
+        ("xlsx", Box::new(|path| write_workbook(path, std::slice::from_ref(&sheet)))),
+        ("csv", Box::new(|path| write_sheet_csv(&sheet, CsvOptions::default(), File::create(path)?))),
+        ("json", Box::new(|path| write_sheet_json(&sheet, File::create(path)?))),
+    ];
+    for (format, write) in writers {
+        if only.as_ref().is_some_and(|only| only != format) {
+            continue;
+        }
+        let path = folder.join(format!("table.{format}"));
+        let start = Instant::now();
+        write(&path)?;
+        let size = std::fs::metadata(&path)?.len();
+        println!("{format:5} {:6.3} s {:9.1} MB", start.elapsed().as_secs_f64(), size as f64 / 1e6);
+    }
+    Ok(())
+}
