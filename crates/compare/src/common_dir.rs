@@ -190,12 +190,10 @@ mod tests {
 
     #[test]
     fn files_are_grouped_by_name_and_sorted_by_index() {
-        let files = ["a_b_float32_10.npy", "a_b_float32_9.npy", "c_float16_0.npy", "short.npy", "c_float16_0.txt"];
-        let directory = Directory {
-            path: PathBuf::from("d"),
-            files: files.map(str::to_owned).to_vec(),
-            lowest: true,
-        };
+        let files =
+            ["a_b_float32_10.npy", "a_b_float32_9.npy", "c_float16_0.npy", "short.npy", "c_float16_0.txt"];
+        let directory =
+            Directory { path: PathBuf::from("d"), files: files.map(str::to_owned).to_vec(), lowest: true };
         let groups = groups(&directory);
         assert_eq!(groups.keys().collect::<Vec<_>>(), ["a_b", "c"]);
         assert_eq!(groups["a_b"], ["d/a_b_float32_9.npy", "d/a_b_float32_10.npy"].map(PathBuf::from));

@@ -63,7 +63,7 @@ enum Mode {
 impl Mode {
     fn of(directories: &[&Directory]) -> Option<Mode> {
         let any = |test: fn(&String) -> bool| directories.iter().any(|dir| dir.files.iter().any(test));
-        if any(|file| file.ends_with(".npy")) {
+        if any(|file| file.strip_suffix(".npy").is_some()) {
             Some(Mode::Npy)
         } else if any(|file| file == statistic::FILE_NAME) {
             Some(Mode::Statistic)
@@ -100,7 +100,8 @@ pub fn compare_graphs(
     let mut common = false;
     for ((rank, step), target) in targets {
         let Some(golden) = goldens.remove(&(rank, step)) else {
-            console.warning(&format!("rank {rank}, step {step} is not in {}, it is left out", bench.display()));
+            console
+                .warning(&format!("rank {rank}, step {step} is not in {}, it is left out", bench.display()));
             continue;
         };
         common = true;
@@ -256,6 +257,6 @@ mod tests {
         assert_eq!(slices, [0..2, 2..4, 4..6, 6..9]);
         slices.clear();
         halve(0..0, 4, &mut slices);
-        assert_eq!(slices, [0..0]);
+        assert!(slices.len() == 1 && slices[0].is_empty());
     }
 }

@@ -88,7 +88,7 @@ fn arrays(directories: &[&Directory], console: &dyn Console) -> Vec<Keyed<PathBu
     let mut found = Vec::new();
     for directory in directories {
         let full_names = full_names(directory, console);
-        for file in directory.files.iter().filter(|file| file.ends_with(".npy")) {
+        for file in directory.files.iter().filter(|file| file.strip_suffix(".npy").is_some()) {
             let name = full_names.get(file.as_str()).map_or(file.as_str(), String::as_str);
             if let Some(ArrayName { key, time }) = ArrayName::parse(name) {
                 found.push(Keyed { key, time, item: directory.path.join(file) });
@@ -110,7 +110,7 @@ fn full_names(directory: &Directory, console: &dyn Console) -> HashMap<String, S
     let path = directory.path.join("mapping.csv");
     let with_suffix = |name: &str| {
         let name = name.trim();
-        if name.ends_with(".npy") { name.to_owned() } else { format!("{name}.npy") }
+        format!("{}.npy", name.strip_suffix(".npy").unwrap_or(name))
     };
     let reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_path(&path);
     let records = reader.into_iter().flat_map(csv::Reader::into_records);

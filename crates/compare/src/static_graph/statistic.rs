@@ -131,7 +131,8 @@ fn row(target: Option<&Entry>, golden: Option<&Entry>) -> Vec<Cell> {
         (Some(target), Some(golden)) if message.is_empty() => {
             let verdict = if is_close(target.values[0], golden.values[0]) { "Yes" } else { "No" };
             row.extend([Cell::Text(verdict.into()), Cell::Empty]);
-            let pairs: [(f32, f32); 4] = std::array::from_fn(|place| (target.values[place], golden.values[place]));
+            let pairs: [(f32, f32); 4] =
+                std::array::from_fn(|place| (target.values[place], golden.values[place]));
             row.extend(pairs.map(|(target, golden)| Cell::Float((target - golden).abs().into())));
             row.extend(pairs.map(|(target, golden)| Cell::Text(percentage(target, golden))));
         }
