@@ -147,7 +147,7 @@ fn row(name: String, target: &Path, golden: Option<&Path>, console: &dyn Console
 
     let views = [&target_view, &golden_view];
     let or_missing = |text: Option<String>| text.unwrap_or_else(|| "N/A".to_owned());
-    let mut row = vec![name];
+    let mut row = vec![inert(name)];
     row.extend(views.map(|view| or_missing(view.as_ref().map(|view| view.dtype().numpy_name().to_owned()))));
     row.extend(views.map(|view| or_missing(view.as_ref().map(|view| shape_text(view.shape())))));
     row.extend(comparison.metrics.map(|cell| match cell {
@@ -163,6 +163,11 @@ fn row(name: String, target: &Path, golden: Option<&Path>, console: &dyn Console
     row.extend([comparison.accuracy.to_owned(), comparison.message]);
     row.push(list_of_texts([target_name, golden_name]));
     row
+}
+
+/// The name of an array with a quote before it if a spreadsheet would take it for a formula.
+fn inert(name: String) -> String {
+    if name.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{name}") } else { name }
 }
 
 fn text(figure: &Cell, dtype: DType) -> String {
@@ -197,6 +202,11 @@ mod tests {
         let groups = groups(&directory);
         assert_eq!(groups.keys().collect::<Vec<_>>(), ["a_b", "c"]);
         assert_eq!(groups["a_b"], ["d/a_b_float32_9.npy", "d/a_b_float32_10.npy"].map(PathBuf::from));
+    }
+
+    #[test]
+    fn names_are_no_formulas() {
+        assert_eq!([inert("=x_0".into()), inert("x=_0".into())], ["'=x_0", "x=_0"]);
     }
 
     #[test]

@@ -29,9 +29,9 @@ fn result(path: &Path, root: &Path) -> Table {
     table
 }
 
-/// Statistics of float32 arrays are summed in another order than numpy's.
+/// numpy sums float32 arrays in float32, we in float64: recorded means and norms are a few of its last digits off.
 fn tolerance(header: &str) -> f64 {
-    if header.ends_with(" mean") || header.ends_with(" l2norm") { 2e-7 } else { 1e-9 }
+    if header.ends_with(" mean") || header.ends_with(" l2norm") { 1e-6 } else { 1e-9 }
 }
 
 fn sorted(mut table: Table) -> Table {

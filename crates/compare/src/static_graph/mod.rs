@@ -109,6 +109,7 @@ pub fn compare_graphs(
             Ok(files) => written.extend(files),
             Err(error) => {
                 console.error(&error.message);
+                console.warning(&format!("rank {rank}, step {step} could not be compared, it is left out"));
                 refused.get_or_insert(error);
             }
         }
