@@ -1,5 +1,7 @@
 //! Where a comparison says what it notices while it works: a log and a progress bar, whoever shows them.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 /// How urgent a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
@@ -15,11 +17,6 @@ pub enum Level {
 
 /// Shows messages and progress to the user.
 pub trait Console: Sync {
-    /// Whether messages of a level are shown at all.
-    fn shows(&self, level: Level) -> bool {
-        level > Level::Debug
-    }
-
     /// One message.
     fn log(&self, level: Level, text: &str);
 
@@ -48,11 +45,34 @@ pub trait Console: Sync {
     }
 }
 
-impl dyn Console + '_ {
-    /// A message at [`Level::Debug`], made only if somebody wants to read it.
-    pub fn debug(&self, text: impl FnOnce() -> String) {
-        if self.shows(Level::Debug) {
-            self.log(Level::Debug, &text());
+/// Warnings of one kind: the first ones in full, then only how many more there were.
+pub struct LimitedWarnings<'a> {
+    console: &'a dyn Console,
+    what: &'static str,
+    count: AtomicUsize,
+}
+
+impl<'a> LimitedWarnings<'a> {
+    const SHOWN: usize = 100;
+
+    /// Nothing to warn of so far; `what` is the plural for the rest.
+    pub fn new(console: &'a dyn Console, what: &'static str) -> LimitedWarnings<'a> {
+        LimitedWarnings { console, what, count: AtomicUsize::new(0) }
+    }
+
+    /// One more.
+    pub fn warning(&self, text: impl FnOnce() -> String) {
+        if self.count.fetch_add(1, Ordering::Relaxed) < Self::SHOWN {
+            self.console.warning(&text());
+        }
+    }
+}
+
+impl Drop for LimitedWarnings<'_> {
+    fn drop(&mut self) {
+        let count = self.count.load(Ordering::Relaxed);
+        if count > Self::SHOWN {
+            self.console.warning(&format!("{} more {} are not shown", count - Self::SHOWN, self.what));
         }
     }
 }

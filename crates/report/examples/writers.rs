@@ -3,11 +3,13 @@
 
 use std::error::Error;
 use std::fs::File;
+use std::io::BufWriter;
 use std::path::Path;
 use std::time::Instant;
 
 use msprobe_report::{
-    CellSink, CsvOptions, Fill, Sheet, SheetRows, write_sheet_csv, write_sheet_json, write_workbook,
+    CellSink, CsvOptions, Fill, HtmlReport, HtmlTable, Sheet, SheetRows, Tone, write_html, write_sheet_csv,
+    write_sheet_json, write_workbook,
 };
 
 const COLUMNS: usize = 25;
@@ -50,6 +52,29 @@ impl SheetRows for Rows {
     }
 }
 
+fn page<'a>(sheet: &Sheet<'a>) -> HtmlReport<'a> {
+    let table = |name: &str, first_row| HtmlTable {
+        name: name.into(),
+        headers: sheet.headers.clone(),
+        rows: sheet.rows,
+        detail_columns: vec![COLUMNS - 1],
+        hidden_columns: vec![1, 11],
+        first_row,
+    };
+    HtmlReport {
+        title: "Comparison of two dumps".into(),
+        status: Tone::Bad,
+        verdict: "The first operation that introduces an error is Module.layers.12.Linear.forward.17 (step 0, rank 0).\n\
+                  Its inputs and parameters agree within tolerance, its output does not: cosine 0.93, largest relative \
+                  error 4.1 %."
+            .into(),
+        facts: [("Target", "step0/rank0/dump.json"), ("Golden", "step0/rank0/dump.json"), ("Mode", "statistics")]
+            .map(|(label, value)| (label.into(), value.into()))
+            .into(),
+        tables: vec![table("Comparison", Some(sheet.rows.len() / 2)), table("Unmatched", None)],
+    }
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let folder = arguments.next().ok_or("a folder is missing")?;
@@ -72,6 +97,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let writers: Vec<(&str, Writer<'_>)> = vec![
         ("xlsx", Box::new(|path| write_workbook(path, std::slice::from_ref(&sheet)))),
         ("csv", Box::new(|path| write_sheet_csv(&sheet, CsvOptions::default(), File::create(path)?))),
+        ("html", Box::new(|path| write_html(&page(&sheet), BufWriter::new(File::create(path)?)))),
         ("json", Box::new(|path| write_sheet_json(&sheet, File::create(path)?))),
     ];
     for (format, write) in writers {

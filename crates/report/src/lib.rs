@@ -1,6 +1,7 @@
 //! One [`Table`] model, many writers. Knows what a file format is, not what its rows are about.
 
 mod csv;
+mod html;
 mod json;
 mod number;
 mod ordered;
@@ -13,6 +14,7 @@ mod xlsx;
 use std::fmt;
 
 pub use self::csv::write_csv;
+pub use self::html::{HtmlReport, HtmlTable, Tone, write_html};
 pub use self::json::{json_number, rows_as_json};
 pub use self::sheet::{CellSink, Fill, Sheet, SheetRows};
 pub use self::sheet_csv::{CsvOptions, write_sheet_csv};

@@ -2,7 +2,7 @@
 
 use super::exact::compatible;
 use super::{MatchMethod, RowPair, Unmatched};
-use crate::console::Console;
+use crate::console::{Console, LimitedWarnings};
 use crate::side::{Leaf, Side};
 
 /// Rows are taken from both sides one by one. The newest of each side is tried against all that wait on the other
@@ -19,10 +19,11 @@ pub fn match_fuzzily(
     // What waits on each side is `waiting..seen`.
     let (mut target_waiting, mut golden_waiting) = (0, 0);
     let (mut target_seen, mut golden_seen) = (0, 0);
+    let failures = LimitedWarnings::new(console, "fuzzy matches that failed");
     let matches = |row: usize, other: usize| {
         let found = target.rows[row].shape == golden.rows[other].shape && targets.equal(row, &goldens, other);
         if !found {
-            console.debug(|| {
+            failures.warning(|| {
                 format!("{} and {} can not fuzzy match", target.rows[row].name, golden.rows[other].name)
             });
         }
@@ -40,7 +41,7 @@ pub fn match_fuzzily(
             .find(|&other| matches(newest_target, other))
             .map(|other| (newest_target, other))
             .or_else(|| {
-                (target_waiting..target_seen)
+                (target_waiting..newest_target)
                     .find(|&row| matches(row, newest_golden))
                     .map(|row| (row, newest_golden))
             });

@@ -1,0 +1,126 @@
+//! Real data: the tensor files of every pair, measured on all cores.
+
+use std::path::{Path, PathBuf};
+
+use msprobe_tensor::files::TensorFile;
+use rayon::prelude::*;
+
+use crate::console::{Console, LimitedWarnings};
+use crate::matching::RowPair;
+use crate::side::{Leaf, Side};
+use crate::tensor_pair::{NOT_JUDGED, TensorComparison, compare_tensors};
+
+/// How real data is compared.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TensorOptions {
+    /// Whether each row is logged.
+    pub log_rows: bool,
+}
+
+/// Measures every pair. A file that cannot be read costs its own rows; `failures` counts them.
+pub fn compare_tensor_files(
+    target: &Side,
+    golden: &Side,
+    pairs: &[RowPair],
+    options: TensorOptions,
+    console: &dyn Console,
+) -> (Vec<TensorComparison>, Vec<String>) {
+    let files = Files { target: target.tensor_dir(), golden: golden.tensor_dir() };
+    let sizes: Vec<u64> = pairs.par_iter().map(|pair| files.size(target, golden, pair)).collect();
+    console.begin("comparing tensors", sizes.iter().sum());
+    let results: Vec<(TensorComparison, Option<String>)> = pairs
+        .par_iter()
+        .zip(&sizes)
+        .with_max_len(1)
+        .map(|(pair, &size)| {
+            let result = files.compare(&target.rows[pair.target], golden_of(golden, pair));
+            console.advance(size);
+            result
+        })
+        .collect();
+    console.end();
+    let not_judged = LimitedWarnings::new(console, "rows without a figure to judge by");
+    let mut failures = Vec::new();
+    let mut comparisons = Vec::with_capacity(results.len());
+    for (pair, (comparison, failure)) in pairs.iter().zip(results) {
+        if options.log_rows {
+            log_row(&target.rows[pair.target], &comparison, console);
+        }
+        if comparison.accuracy == "None" {
+            not_judged.warning(|| NOT_JUDGED.to_owned());
+        }
+        failures.extend(failure);
+        comparisons.push(comparison);
+    }
+    (comparisons, failures)
+}
+
+fn golden_of<'a>(golden: &'a Side, pair: &RowPair) -> Option<&'a Leaf> {
+    pair.golden.ok().map(|row| &golden.rows[row])
+}
+
+struct Files {
+    target: PathBuf,
+    golden: PathBuf,
+}
+
+impl Files {
+    /// Bytes that have to be read for a pair.
+    fn size(&self, target: &Side, golden: &Side, pair: &RowPair) -> u64 {
+        let (Some(name), Some(other)) = (
+            &target.rows[pair.target].data_name,
+            golden_of(golden, pair).and_then(|leaf| leaf.data_name.as_ref()),
+        ) else {
+            return 0;
+        };
+        let size = |dir: &Path, name: &str| dir.join(name).metadata().map_or(0, |metadata| metadata.len());
+        size(&self.target, name) + size(&self.golden, other)
+    }
+
+    fn compare(&self, target: &Leaf, golden: Option<&Leaf>) -> (TensorComparison, Option<String>) {
+        let Some(target_name) = &target.data_name else { return (TensorComparison::no_bench(), None) };
+        let Some(golden) = golden else { return (TensorComparison::no_bench(), None) };
+        let Some(golden_name) = &golden.data_name else { return (TensorComparison::no_bench_file(), None) };
+        let opened =
+            open(&self.target, target_name).and_then(|target| Ok((target, open(&self.golden, golden_name)?)));
+        match opened {
+            Ok((target, golden)) => match (target.view(0), golden.view(0)) {
+                (Ok(target), Ok(golden)) => (compare_tensors(&target, &golden), None),
+                (Err(error), _) | (_, Err(error)) => not_read(target_name, golden_name, error.to_string()),
+            },
+            Err(reason) => not_read(target_name, golden_name, reason),
+        }
+    }
+}
+
+fn not_read(target: &str, golden: &str, reason: String) -> (TensorComparison, Option<String>) {
+    (TensorComparison::not_read(target, golden), Some(reason))
+}
+
+/// A file that holds one tensor and nothing else.
+fn open(dir: &Path, name: &str) -> Result<TensorFile, String> {
+    // A dump names files in its own directory, and nothing outside of it.
+    if name.contains('/') || name == ".." {
+        return Err(format!("{name}: not a file name"));
+    }
+    let path = dir.join(name);
+    let file = TensorFile::open(&path).map_err(|error| error.to_string())?;
+    match file.entries() {
+        [only] if only.name.is_empty() => Ok(file),
+        _ => Err(format!("{}: not a single tensor", path.display())),
+    }
+}
+
+fn log_row(target: &Leaf, comparison: &TensorComparison, console: &dyn Console) {
+    let [cosine, _, max_abs, max_relative, thousandth, five_thousandths] =
+        comparison.metrics.map(|cell| match cell {
+            crate::tensor_pair::MetricCell::Number(value) => crate::python_text::float_repr(value),
+            crate::tensor_pair::MetricCell::Text(text) => text.to_owned(),
+        });
+    console.info(&format!("start compare: {}", target.name));
+    console.info(&format!(
+        "[{}] Compare result: cosine {cosine}, max_abs_err {max_abs}, max_relative_err {max_relative}, {}, \
+         one_thousand_err_ratio {thousandth}, five_thousand_err_ratio {five_thousandths}",
+        target.name, comparison.message
+    ));
+}

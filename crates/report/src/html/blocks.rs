@@ -1,0 +1,198 @@
+//! A stretch of rows as JSON for a script element.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::number::{not_finite, push_integer, push_repr};
+use crate::sheet::{CellSink, Fill, SheetRows};
+use crate::sheet_json::push_string;
+
+/// Enough that values which repeat are written seldom.
+pub(super) const ROWS_PER_BLOCK: usize = 4096;
+/// Whole numbers beyond this lose digits in a browser and are given as text.
+const EXACT_INTEGER: i128 = 1 << 53;
+
+/// `{"n":rows,"f":"012…","c":[column,…]}`, where a column is a list of its values, or `{"v":values,"i":indexes}`; the
+/// indexes are missing where there is one value only, the fills where no row has any.
+pub(super) struct Block {
+    count: usize,
+    fills: Vec<u8>,
+    columns: Vec<BlockColumn>,
+}
+
+#[derive(Default)]
+struct BlockColumn {
+    /// Distinct values as JSON, one after the other.
+    values: Vec<u8>,
+    /// Where each of them ends.
+    ends: Vec<usize>,
+    numbers: HashMap<Box<[u8]>, u32>,
+    rows: Vec<u32>,
+}
+
+impl Block {
+    pub(super) fn of(source: &dyn SheetRows, columns: usize, rows: Range<usize>) -> Block {
+        let mut block = Block {
+            count: rows.len(),
+            fills: Vec::with_capacity(rows.len()),
+            columns: (0..columns).map(|_| BlockColumn::default()).collect(),
+        };
+        let mut scratch = Vec::new();
+        for row in rows {
+            block.fills.push(match source.fill(row) {
+                Fill::Plain => b'0',
+                Fill::Yellow => b'1',
+                Fill::Red => b'2',
+            });
+            let mut sink = RowSink { columns: &mut block.columns, next: 0, scratch: &mut scratch };
+            source.cells(row, &mut sink);
+            while sink.next < sink.columns.len() {
+                sink.empty();
+            }
+        }
+        block
+    }
+
+    /// Appends it in a form that cannot end the script element it stands in.
+    pub(super) fn push_json(&self, out: &mut Vec<u8>) {
+        let mut json = b"{\"n\":".to_vec();
+        push_integer(&mut json, self.count);
+        if self.fills.iter().any(|&fill| fill != b'0') {
+            json.extend_from_slice(b",\"f\":\"");
+            json.extend_from_slice(&self.fills);
+            json.push(b'"');
+        }
+        json.extend_from_slice(b",\"c\":[");
+        for (index, column) in self.columns.iter().enumerate() {
+            if index > 0 {
+                json.push(b',');
+            }
+            column.push_json(&mut json);
+        }
+        json.extend_from_slice(b"]}");
+        push_for_script(out, &json);
+    }
+}
+
+impl BlockColumn {
+    fn push(&mut self, value: &[u8]) {
+        let number = match self.numbers.get(value) {
+            Some(&number) => number,
+            None => {
+                let number = self.ends.len() as u32;
+                self.values.extend_from_slice(value);
+                self.ends.push(self.values.len());
+                self.numbers.insert(value.into(), number);
+                number
+            }
+        };
+        self.rows.push(number);
+    }
+
+    fn value(&self, number: usize) -> &[u8] {
+        let start = number.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
+        let end = self.ends.get(number).copied().unwrap_or(start);
+        self.values.get(start..end).unwrap_or_default()
+    }
+
+    fn push_json(&self, out: &mut Vec<u8>) {
+        let distinct = self.ends.len();
+        // Values that hardly repeat are cheaper without an index.
+        if distinct > 1 && distinct * 2 > self.rows.len() {
+            push_list(out, self.rows.iter().map(|&number| self.value(number as usize)));
+            return;
+        }
+        out.extend_from_slice(b"{\"v\":");
+        push_list(out, (0..distinct).map(|number| self.value(number)));
+        if distinct > 1 {
+            out.extend_from_slice(b",\"i\":[");
+            for (index, &number) in self.rows.iter().enumerate() {
+                if index > 0 {
+                    out.push(b',');
+                }
+                push_integer(out, number);
+            }
+            out.push(b']');
+        }
+        out.push(b'}');
+    }
+}
+
+fn push_list<'a>(out: &mut Vec<u8>, values: impl Iterator<Item = &'a [u8]>) {
+    out.push(b'[');
+    for (index, value) in values.enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(value);
+    }
+    out.push(b']');
+}
+
+struct RowSink<'a> {
+    columns: &'a mut [BlockColumn],
+    next: usize,
+    scratch: &'a mut Vec<u8>,
+}
+
+impl RowSink<'_> {
+    fn cell(&mut self, encode: impl FnOnce(&mut Vec<u8>)) {
+        self.scratch.clear();
+        encode(self.scratch);
+        if let Some(column) = self.columns.get_mut(self.next) {
+            column.push(self.scratch);
+        }
+        self.next += 1;
+    }
+}
+
+impl CellSink for RowSink<'_> {
+    fn empty(&mut self) {
+        self.cell(|out| out.extend_from_slice(b"null"));
+    }
+
+    fn text(&mut self, text: &str) {
+        self.cell(|out| push_string(out, text));
+    }
+
+    fn number(&mut self, value: f64) {
+        self.cell(|out| {
+            if value.is_finite() {
+                push_repr(out, value);
+            } else {
+                push_string(out, not_finite(value));
+            }
+        });
+    }
+
+    fn integer(&mut self, value: i128) {
+        self.cell(|out| {
+            let exact = (-EXACT_INTEGER..=EXACT_INTEGER).contains(&value);
+            if exact {
+                push_integer(out, value);
+            } else {
+                push_string(out, itoa::Buffer::new().format(value));
+            }
+        });
+    }
+}
+
+/// Copies JSON and writes as `\uHHHH` what could be taken for markup or for the end of a line of script. Outside of
+/// strings JSON has none of these.
+pub(super) fn push_for_script(out: &mut Vec<u8>, json: &[u8]) {
+    let mut copied = 0;
+    for (at, &byte) in json.iter().enumerate() {
+        let (taken, replacement): (usize, &[u8]) = match byte {
+            b'<' => (1, b"\\u003c"),
+            b'>' => (1, b"\\u003e"),
+            b'&' => (1, b"\\u0026"),
+            0xE2 if json[at..].starts_with("\u{2028}".as_bytes()) => (3, b"\\u2028"),
+            0xE2 if json[at..].starts_with("\u{2029}".as_bytes()) => (3, b"\\u2029"),
+            _ => continue,
+        };
+        out.extend_from_slice(&json[copied..at]);
+        out.extend_from_slice(replacement);
+        copied = at + taken;
+    }
+    out.extend_from_slice(&json[copied..]);
+}

@@ -1,0 +1,138 @@
+//! What stands in the file, without a browser.
+
+use serde_json::Value;
+
+use super::*;
+use crate::sheet::{CellSink, Fill};
+
+const NASTY: &str = "</script><script>alert(1)</script><!-- & \u{2028}\u{2029} \" ' \\ \u{1} 权";
+
+struct Rows(usize);
+
+impl SheetRows for Rows {
+    fn len(&self) -> usize {
+        self.0
+    }
+
+    fn cells(&self, row: usize, sink: &mut dyn CellSink) {
+        sink.text(&format!("row {row}"));
+        sink.number(if row == 1 { f64::NAN } else { row as f64 / 8.0 });
+        sink.text(if row.is_multiple_of(2) { NASTY } else { "even" });
+        sink.integer(1 << 60);
+    }
+
+    fn fill(&self, row: usize) -> Fill {
+        match row {
+            2 => Fill::Red,
+            3 => Fill::Yellow,
+            _ => Fill::Plain,
+        }
+    }
+}
+
+fn written(rows: &Rows) -> String {
+    let headers = vec!["name".into(), "<b>number".into(), "text".into(), "big".into(), "missing".into()];
+    let report = HtmlReport {
+        title: "A <report> & more".into(),
+        status: Tone::Bad,
+        verdict: "First.\n\n<i>Second</i>".into(),
+        facts: vec![("label \"x\"".into(), "<value>".into())],
+        tables: vec![HtmlTable {
+            name: NASTY.into(),
+            headers,
+            rows,
+            detail_columns: vec![2],
+            hidden_columns: vec![3],
+            first_row: Some(4),
+        }],
+    };
+    let mut out = Vec::new();
+    write_html(&report, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+/// Contents of the script elements whose opening tag contains `what`.
+fn scripts<'a>(html: &'a str, what: &str) -> Vec<&'a str> {
+    html.split("<script")
+        .skip(1)
+        .filter_map(|part| {
+            let (tag, rest) = part.split_once('>')?;
+            tag.contains(what).then(|| rest.split_once("</script>").unwrap().0)
+        })
+        .collect()
+}
+
+/// The value of a cell, found as the script does.
+fn cell(block: &Value, column: usize, row: usize) -> Value {
+    match &block["c"][column] {
+        Value::Array(values) => values[row].clone(),
+        column => {
+            let index = column["i"].get(row).and_then(Value::as_u64).unwrap_or(0);
+            column["v"][index as usize].clone()
+        }
+    }
+}
+
+#[test]
+fn every_cell_is_in_the_blocks() {
+    let count = ROWS_PER_BLOCK * 2 + 5;
+    let html = written(&Rows(count));
+    let blocks: Vec<Value> =
+        scripts(&html, "class=\"rows\"").iter().map(|text| serde_json::from_str(text).unwrap()).collect();
+    assert_eq!(blocks.len(), 3);
+    let mut row = 0;
+    for block in &blocks {
+        for within in 0..block["n"].as_u64().unwrap() as usize {
+            assert_eq!(cell(block, 0, within), json!(format!("row {row}")));
+            let number = if row == 1 { json!("nan") } else { json!(row as f64 / 8.0) };
+            assert_eq!(cell(block, 1, within), number);
+            assert_eq!(cell(block, 2, within), json!(if row % 2 == 0 { NASTY } else { "even" }));
+            assert_eq!(cell(block, 3, within), json!("1152921504606846976"));
+            assert_eq!(cell(block, 4, within), Value::Null);
+            row += 1;
+        }
+    }
+    assert_eq!(row, count);
+    assert!(blocks[0]["f"].as_str().unwrap().starts_with("002100"));
+    assert_eq!(blocks[1]["f"], Value::Null);
+    assert_eq!(blocks[0]["c"][3], json!({"v": ["1152921504606846976"]}));
+}
+
+#[test]
+fn data_cannot_become_markup() {
+    let html = written(&Rows(10));
+    for content in scripts(&html, "application/json") {
+        assert!(!content.contains(['<', '>', '&', '\u{2028}', '\u{2029}']), "{content}");
+    }
+    assert!(!html.contains("alert(1)</script>"));
+    // Opening and closing tags are ours: the description, one block, the program.
+    assert_eq!((html.matches("<script").count(), html.matches("</script").count()), (3, 3));
+    assert!(html.contains("<title>A &lt;report&gt; &amp; more</title>"));
+    assert!(html.contains("<p>First.</p>\n<p>&lt;i&gt;Second&lt;/i&gt;</p>"));
+    assert!(html.contains("<dt>label &quot;x&quot;</dt><dd>&lt;value&gt;</dd>"));
+}
+
+#[test]
+fn tables_are_described() {
+    let html = written(&Rows(5));
+    let described: Value = serde_json::from_str(scripts(&html, "id=\"described\"")[0]).unwrap();
+    assert_eq!(described[0]["name"], NASTY);
+    assert_eq!(described[0]["headers"][1], "<b>number");
+    assert_eq!(described[0]["count"], 5);
+    assert_eq!(described[0]["first"], 4);
+    let described: Value = serde_json::from_str(scripts(&written(&Rows(3)), "id=\"described\"")[0]).unwrap();
+    assert_eq!(described[0]["first"], Value::Null);
+}
+
+#[test]
+fn nothing_is_loaded_and_no_markup_is_made_of_text() {
+    let assets = SCRIPTS.concat() + STYLE;
+    for word in ["http:", "https:", "//cdn", "fetch(", "XMLHttpRequest", "import(", "@import", "url("] {
+        assert!(!assets.contains(word), "{word}");
+    }
+    for word in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"] {
+        assert!(!assets.contains(word), "{word}");
+    }
+    // Scripts stand in the page as they are.
+    assert!(!assets.contains("</script") && !assets.contains("<!--"));
+}
