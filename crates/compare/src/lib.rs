@@ -1,13 +1,19 @@
 //! Two sides next to each other: pairing, metrics, verdicts.
 
 pub mod advisor;
+mod array;
+pub mod common_dir;
 pub mod console;
+mod directories;
 pub mod error;
 pub mod highlight;
 pub mod matching;
+pub mod merge_result;
 pub mod output;
 pub mod python_text;
+pub mod rows;
 pub mod side;
+pub mod static_graph;
 pub mod table;
 pub mod tensor_pair;
 pub mod verdict;

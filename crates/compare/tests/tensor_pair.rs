@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 use msprobe_compare::tensor_pair::{METRIC_HEADERS, MetricCell, TensorComparison, compare_tensors};
 use msprobe_tensor::files::TensorFile;
 
-fn golden() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/compare/tensor_edge")
+fn golden(case: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/compare").join(case)
 }
 
-fn compare_files(target: &str, golden_name: &str) -> TensorComparison {
+fn compare_files(case: &str, target: &str, golden_name: &str) -> TensorComparison {
     match (target, golden_name) {
         ("-1", _) | (_, "N/A") => return TensorComparison::no_bench(),
         (_, "-1") => return TensorComparison::no_bench_file(),
         _ => {}
     }
     let open = |side: &str, name: &str| {
-        let file = TensorFile::open(&golden().join(side).join("dump_tensor_data").join(name)).ok()?;
+        let file = TensorFile::open(&golden(case).join(side).join("dump_tensor_data").join(name)).ok()?;
         (file.entries().len() == 1 && file.entries()[0].name.is_empty()).then_some(file)
     };
     match (open("npu", target), open("bench", golden_name)) {
@@ -54,7 +54,12 @@ fn assert_cell(cell: MetricCell, recorded: &str, context: &str) {
 
 #[test]
 fn recorded_rows() {
-    let mut table = csv::Reader::from_path(golden().join("expected/compare_result.csv")).unwrap();
+    assert_eq!(assert_case("tensor_edge"), 50);
+    assert_eq!(assert_case("mindspore_tensor_npy"), 7);
+}
+
+fn assert_case(case: &str) -> usize {
+    let mut table = csv::Reader::from_path(golden(case).join("expected/compare_result.csv")).unwrap();
     let headers = table.headers().unwrap().clone();
     let position = |name: &str| headers.iter().position(|header| header == name).unwrap();
     let mut count = 0;
@@ -62,7 +67,7 @@ fn recorded_rows() {
         let row = row.unwrap();
         let names = row[position("Data_name")].replace(['[', ']', '\''], "");
         let (target, golden_name) = names.split_once(", ").unwrap();
-        let comparison = compare_files(target, golden_name);
+        let comparison = compare_files(case, target, golden_name);
         for (header, cell) in METRIC_HEADERS.iter().zip(comparison.metrics) {
             assert_cell(cell, &row[position(header)], &format!("{header} of {}", &row[0]));
         }
@@ -70,12 +75,13 @@ fn recorded_rows() {
         assert_eq!(comparison.message, own_message(&row[position("Err_message")]), "{}", &row[0]);
         count += 1;
     }
-    assert_eq!(count, 50);
+    count
 }
 
 #[test]
 fn verdicts_see_the_imaginary_parts() {
-    let comparison = compare_files("Torch.cplx.0.forward.output.0.pt", "Torch.cplx.0.forward.output.0.pt");
+    let comparison =
+        compare_files("tensor_edge", "Torch.cplx.0.forward.output.0.pt", "Torch.cplx.0.forward.output.0.pt");
     assert_eq!(comparison.metrics[2], MetricCell::Number(0.0));
     assert!(!comparison.pair.unwrap().is_identical());
 }
