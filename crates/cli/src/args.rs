@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub(crate) use crate::compare::{CompareArgs, MergeResultArgs};
+
 /// Numerical-accuracy debugger for deep-learning training.
 #[derive(Debug, Parser)]
 #[command(
@@ -16,14 +18,28 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
         RAYON_NUM_THREADS  threads for large tensors (default: all cores; results never depend on it)"
 )]
 pub(crate) struct Cli {
+    /// Framework of the dumps, as the first two arguments; the newer form of `compare` finds it out itself.
+    #[arg(short, long, value_enum)]
+    pub(crate) framework: Option<FrameworkName>,
+
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Compare(Box<CompareArgs>),
+    #[command(name = "merge_result", visible_alias = "merge-result")]
+    MergeResult(MergeResultArgs),
     Inspect(InspectArgs),
     Diff(DiffArgs),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FrameworkName {
+    Pytorch,
+    Mindspore,
+    Msadapter,
 }
 
 /// Show what is in a tensor file: name, dtype, shape, statistics and checksum of every tensor.

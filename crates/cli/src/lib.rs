@@ -1,6 +1,7 @@
 //! The `msprobe` command: flags, messages, progress, exit codes.
 
 mod args;
+mod compare;
 mod diff;
 mod inspect;
 mod logging;
@@ -11,7 +12,8 @@ use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
+use msprobe_compare::error::CompareError;
 use msprobe_tensor::files::FileError;
 
 use args::{Cli, Command};
@@ -35,7 +37,12 @@ impl From<Status> for ExitCode {
 
 /// Runs a command line, the first argument being the program's name. Reports errors itself.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> Status {
-    let cli = match Cli::try_parse_from(args) {
+    let args: Vec<OsString> = args.into_iter().collect();
+    if asks_for_help_by_saying_little(&args) {
+        let _ = Cli::command().print_help();
+        return Status::Ok;
+    }
+    let cli = match Cli::try_parse_from(compare::spell_out(args)) {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version arrive here too, with exit code 0. A closed pipe is no failure.
@@ -45,6 +52,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Status {
     };
     logging::init();
     let result = match cli.command {
+        Command::Compare(args) => compare::run(cli.framework, &args),
+        Command::MergeResult(args) => compare::merge(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Diff(args) => diff::run(&args),
     };
@@ -58,6 +67,15 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Status {
     }
 }
 
+/// `msprobe`, and `msprobe -f pytorch` without a command.
+fn asks_for_help_by_saying_little(args: &[OsString]) -> bool {
+    match args {
+        [_] => true,
+        [_, flag, _] => flag == "-f" || flag == "--framework",
+        _ => false,
+    }
+}
+
 /// The reader of our output has seen enough.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let io = error.downcast_ref::<io::Error>();
@@ -68,7 +86,10 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 fn report(error: &anyhow::Error) {
     let hint = match error.downcast_ref::<FileError>() {
         Some(file_error) => file_error.hint().map(str::to_owned),
-        None => error.downcast_ref::<WithHint>().map(|error| error.hint.clone()),
+        None => error
+            .downcast_ref::<WithHint>()
+            .map(|error| error.hint.clone())
+            .or_else(|| error.downcast_ref::<CompareError>().and_then(|error| error.hint.clone())),
     };
     // Commands meet bare I/O errors only where they print; what they read fails as `FileError`.
     let message = match error.downcast_ref::<io::Error>() {

@@ -1,0 +1,57 @@
+//! Messages and progress of a comparison, on stderr.
+
+use std::sync::Mutex;
+
+use indicatif::ProgressBar;
+use msprobe_compare::console::{Console, Level};
+
+use crate::progress::bytes_bar;
+
+/// The log of the command, and a progress bar while there is something to wait for.
+#[derive(Default)]
+pub(super) struct Terminal {
+    bar: Mutex<Option<ProgressBar>>,
+}
+
+impl Terminal {
+    fn with_bar(&self, action: impl FnOnce(&mut Option<ProgressBar>)) {
+        if let Ok(mut bar) = self.bar.lock() {
+            action(&mut bar);
+        }
+    }
+}
+
+impl Console for Terminal {
+    fn log(&self, level: Level, text: &str) {
+        let write = || match level {
+            Level::Debug => tracing::debug!("{text}"),
+            Level::Info => tracing::info!("{text}"),
+            Level::Warning => tracing::warn!("{text}"),
+            Level::Error => tracing::error!("{text}"),
+        };
+        self.with_bar(|bar| match bar {
+            Some(bar) => bar.suspend(write),
+            None => write(),
+        });
+    }
+
+    fn begin(&self, what: &'static str, total: u64) {
+        self.with_bar(|bar| *bar = Some(bytes_bar(total, what)));
+    }
+
+    fn advance(&self, units: u64) {
+        self.with_bar(|bar| {
+            if let Some(bar) = bar {
+                bar.inc(units);
+            }
+        });
+    }
+
+    fn end(&self) {
+        self.with_bar(|bar| {
+            if let Some(bar) = bar.take() {
+                bar.finish_and_clear();
+            }
+        });
+    }
+}

@@ -1,0 +1,240 @@
+//! From flags to results.
+
+use std::path::Path;
+
+use anyhow::Result;
+use msprobe_compare::common_dir::compare_common_dirs;
+use msprobe_compare::console::Console;
+use msprobe_compare::error::{Code, CompareError};
+use msprobe_compare::merge_result::merge_result;
+use msprobe_compare::run::{
+    DataMapping, Form, Formats, MappingChoice, Mappings, Options, Outcome, StackSource, compare_dumps,
+    compare_ranks,
+};
+use msprobe_compare::static_graph::compare_graphs;
+use msprobe_compare::verdict::{Status as VerdictStatus, Tolerances};
+
+use super::args::{CompareArgs, FormatName, MergeResultArgs};
+use super::config::CompareConfig;
+use super::console::Terminal;
+use crate::args::FrameworkName;
+use crate::{Status, WithHint};
+
+pub(crate) fn run(framework: Option<FrameworkName>, args: &CompareArgs) -> Result<Status> {
+    let console = Terminal::default();
+    let result = match (&args.input_path, &args.target_path, &args.golden_path) {
+        (Some(input), None, None) => older(framework, input, args, &console),
+        (None, Some(target), Some(golden)) => newer(target, golden, args, &console),
+        _ => {
+            return Err(WithHint {
+                message: "give either -i compare.json, or both -tp TARGET and -gp GOLDEN".to_owned(),
+                hint: "msprobe compare --help shows both forms".to_owned(),
+            }
+            .into());
+        }
+    };
+    console.end();
+    match result {
+        Ok(status) => Ok(status),
+        Err(error) => {
+            error.announce(&console);
+            Err(error.into())
+        }
+    }
+}
+
+pub(crate) fn merge(args: &MergeResultArgs) -> Result<Status> {
+    let console = Terminal::default();
+    match merge_result(&args.input_dir, &args.output_dir, &args.config_path, &console) {
+        Ok(path) => {
+            say(&format!("merged into {}", path.display()));
+            Ok(Status::Ok)
+        }
+        Err(error) => {
+            error.announce(&console);
+            Err(error.into())
+        }
+    }
+}
+
+fn options(args: &CompareArgs, form: Form) -> Result<Options, CompareError> {
+    let choice = |mapping: &Option<Option<std::path::PathBuf>>| {
+        mapping.as_ref().map(|file| match file {
+            Some(path) => MappingChoice::File(path.clone()),
+            None => MappingChoice::BuiltIn,
+        })
+    };
+    let asked = |name| args.format.contains(&name);
+    let default = args.format.is_empty();
+    let xlsx_by_default = form == Form::Old || args.xlsx;
+    let tolerances = match &args.tolerance {
+        Some(text) => Tolerances::default().with(text)?,
+        None => Tolerances::default(),
+    };
+    Ok(Options {
+        form,
+        output: args.output_path.clone(),
+        formats: Formats {
+            xlsx: asked(FormatName::Xlsx) || args.xlsx || default && xlsx_by_default,
+            csv: asked(FormatName::Csv) || default && !xlsx_by_default,
+            json: asked(FormatName::Json),
+            html: asked(FormatName::Html),
+        },
+        stack: StackSource::Detect,
+        advisor: form == Form::Old && !args.compare_only,
+        fuzzy: args.fuzzy_match,
+        mappings: Mappings {
+            api: choice(&args.api_mapping),
+            cell: choice(&args.cell_mapping),
+            layer: choice(&args.layer_mapping),
+            data: args.data_mapping.clone().map(DataMapping::File),
+        },
+        log_rows: args.log_rows,
+        first_difference: args.diff_analyze,
+        tolerances,
+    })
+}
+
+fn older(
+    framework: Option<FrameworkName>,
+    input: &Path,
+    args: &CompareArgs,
+    console: &dyn Console,
+) -> Result<Status, CompareError> {
+    let usage = |message: &str| CompareError::new(Code::InvalidParam, message);
+    let Some(framework) = framework else {
+        return Err(usage("the older form needs the framework first")
+            .with_hint("msprobe -f pytorch compare -i compare.json -o out"));
+    };
+    if framework == FrameworkName::Pytorch && (args.cell_mapping.is_some() || args.api_mapping.is_some()) {
+        return Err(usage("Argument -cm or -am is not supported in PyTorch framework"));
+    }
+    let config = CompareConfig::read(input)?;
+    for path in [&config.npu_path, &config.bench_path] {
+        if !path.exists() {
+            let message = format!("The path {} does not exist, please check!", path.display());
+            return Err(CompareError::new(Code::IllegalPath, message));
+        }
+    }
+    if config.npu_path.is_file() != config.bench_path.is_file() {
+        let message = "The npu_path and bench_path need to be of the same type.";
+        return Err(CompareError::new(Code::InvalidCompareMode, message));
+    }
+    let mut options = options(args, Form::Old)?;
+    if framework == FrameworkName::Pytorch {
+        options.mappings.layer = None;
+    }
+    let mindspore_only = |what: &str| {
+        if framework == FrameworkName::Pytorch {
+            return Err(usage(&format!("{what} is for MindSpore only"))
+                .with_hint("msprobe -f mindspore compare -i compare.json -o out"));
+        }
+        Ok(())
+    };
+    let (npu, bench) = (&config.npu_path, &config.bench_path);
+    let outcome = if npu.is_file() {
+        options.stack = match config.stack_path {
+            Some(path) if args.stack_mode => StackSource::File(path),
+            Some(_) => StackSource::Off,
+            None => {
+                console.warning(
+                    "Missing stack_path in the configuration file. Automatically detecting stack.json to determine \
+                     whether to display NPU_Stack_Info.",
+                );
+                StackSource::Detect
+            }
+        };
+        options.log_rows |= config.log_rows.unwrap_or(false);
+        compare_dumps(npu, bench, &options, console)?
+    } else if let Some(ranks) = &config.rank_id {
+        mindspore_only("rank_id")?;
+        let steps = config.step_id.unwrap_or_default();
+        let files = compare_graphs(npu, bench, ranks, &steps, &options.output, console)?;
+        return Ok(finish_files(&files, console));
+    } else if config.common {
+        mindspore_only("common")?;
+        let files = compare_common_dirs(npu, bench, &config.map_dict, &options.output, console)?;
+        return Ok(finish_files(&files, console));
+    } else {
+        options.log_rows |= config.log_rows.unwrap_or(true);
+        compare_ranks(npu, bench, &options, console)?
+    };
+    let status = finish(&outcome, &options, console)?;
+    // Scripts of old take any other number for a crash.
+    Ok(if status == Status::Differs && !args.fail_on_difference { Status::Ok } else { status })
+}
+
+fn newer(
+    target: &Path,
+    golden: &Path,
+    args: &CompareArgs,
+    console: &dyn Console,
+) -> Result<Status, CompareError> {
+    if !matches!(args.mode.as_str(), "auto" | "offline_data") {
+        let message = format!("mode {} needs Ascend products and is not part of this tool", args.mode);
+        return Err(CompareError::new(Code::InvalidParam, message).with_hint("leave -m out"));
+    }
+    for path in [target, golden] {
+        if !path.exists() {
+            let message = format!("The path {} does not exist, please check!", path.display());
+            return Err(CompareError::new(Code::IllegalPath, message));
+        }
+    }
+    let options = options(args, Form::Newest)?;
+    if args.rank.is_some() || args.step.is_some() {
+        let ranks = args.rank.clone().unwrap_or_default();
+        let steps = args.step.clone().unwrap_or_default();
+        let files = compare_graphs(target, golden, &ranks, &steps, &options.output, console)?;
+        return Ok(finish_files(&files, console));
+    }
+    let outcome = compare_dumps(target, golden, &options, console)?;
+    let status = finish(&outcome, &options, console)?;
+    Ok(if outcome.status() == VerdictStatus::Failed { Status::Failed } else { status })
+}
+
+/// The straight answer, and where the tables are.
+fn finish(outcome: &Outcome, options: &Options, console: &dyn Console) -> Result<Status, CompareError> {
+    outcome.write_verdict(&options.output, &options.tolerances, console)?;
+    for failure in &outcome.failures {
+        console.error(failure);
+    }
+    announce_end(console);
+    say(&outcome.paragraph());
+    if outcome.parts.iter().any(|part| !part.files.is_empty()) {
+        say(&format!("\nResults are in {}:", options.output.display()));
+        for file in outcome.parts.iter().flat_map(|part| &part.files) {
+            say(&format!("  {}", file.file_name().unwrap_or_default().to_string_lossy()));
+        }
+        say("  verdict.json");
+    }
+    Ok(if !outcome.failures.is_empty() {
+        Status::Failed
+    } else if outcome.status().agrees() || outcome.status() == VerdictStatus::Failed {
+        Status::Ok
+    } else {
+        Status::Differs
+    })
+}
+
+fn finish_files(files: &[std::path::PathBuf], console: &dyn Console) -> Status {
+    announce_end(console);
+    for file in files {
+        say(&file.display().to_string());
+    }
+    Status::Ok
+}
+
+/// The box users know as the end of a comparison.
+fn announce_end(console: &dyn Console) {
+    let text = "msprobe compare ends successfully.";
+    let width = text.len() + 50;
+    console.info(&"*".repeat(width));
+    console.info(&format!("*{text:^width$}*", width = width - 2));
+    console.info(&"*".repeat(width));
+}
+
+/// A line on stdout. Whoever closed it has seen enough.
+fn say(text: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stdout(), "{text}");
+}

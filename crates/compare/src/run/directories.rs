@@ -1,0 +1,96 @@
+//! Several pairs of dumps: ranks and steps. One that cannot be compared costs nothing but itself.
+
+use std::path::Path;
+
+use super::discover::{find_pairs, find_ranks};
+use super::one::compare_files;
+use super::outcome::Outcome;
+use super::{Options, StackSource};
+use crate::console::Console;
+use crate::error::{Code, CompareError};
+
+/// Compares two dump files, or everything two directories have in common.
+pub fn compare_dumps(
+    target: &Path,
+    golden: &Path,
+    options: &Options,
+    console: &dyn Console,
+) -> Result<Outcome, CompareError> {
+    let mut outcome = Outcome::default();
+    let pairs = find_pairs(target, golden, console)?;
+    let alone = pairs.len() == 1;
+    for pair in pairs {
+        match compare_files(&pair.target, &pair.golden, &pair.suffix, options, console) {
+            Ok((part, failures)) => {
+                outcome.parts.push(part);
+                outcome.failures.extend(failures);
+            }
+            Err(error) if alone => return Err(error),
+            Err(error) => {
+                error.announce(console);
+                outcome.failures.push(format!("{}: {error}", pair.target.display()));
+            }
+        }
+    }
+    Ok(outcome)
+}
+
+/// Compares the ranks of two step directories, as the older form does: both have the same number of ranks and nothing
+/// else.
+pub fn compare_ranks(
+    target: &Path,
+    golden: &Path,
+    options: &Options,
+    console: &dyn Console,
+) -> Result<Outcome, CompareError> {
+    let (targets, goldens) = (find_ranks(target)?, find_ranks(golden)?);
+    if targets.len() != goldens.len() {
+        let message = "The number of ranks in the two runs are different. Unable to match the ranks. Please use \
+                       another folder to compare or use compare() api and manually match the ranks.";
+        return Err(CompareError::new(Code::InvalidPath, message));
+    }
+    let options = Options { stack: StackSource::Detect, ..options.clone() };
+    let mut outcome = Outcome::default();
+    for (rank, partner) in targets.iter().zip(&goldens) {
+        let (target, golden) = (target.join(rank), golden.join(partner));
+        for file in ["dump.json", "debug.json"] {
+            let missing = [&target, &golden].map(|directory| !directory.join(file).is_file());
+            for (directory, missing) in [&target, &golden].into_iter().zip(missing) {
+                let text = format!("{file} is not found in dump dir {}.", directory.display());
+                match (missing, file) {
+                    (true, "dump.json") => console.error(&text),
+                    (true, _) => console.warning(&text),
+                    (false, _) => {}
+                }
+            }
+            if missing != [false, false] {
+                if file == "dump.json" && !target.join("debug.json").is_file() {
+                    outcome.failures.push(format!("{rank}: no {file} on both sides"));
+                }
+                continue;
+            }
+            let result =
+                compare_files(&target.join(file), &golden.join(file), &format!("_{rank}"), &options, console);
+            match result {
+                Ok((part, failures)) => {
+                    outcome.parts.push(part);
+                    outcome.failures.extend(failures);
+                }
+                Err(error) => {
+                    error.announce(console);
+                    match error.code {
+                        Code::InvalidData => console.error(&format!(
+                            "Invalid or missing 'data' in dump.json. Skipping {rank} comparison."
+                        )),
+                        Code::InvalidTask => console.error(&format!(
+                            "Invalid or missing 'task' in dump.json. Skipping {rank} comparison."
+                        )),
+                        _ => console.error(&format!("Skipping {rank} comparison.")),
+                    }
+                    outcome.failures.push(format!("{rank}: {error}"));
+                }
+            }
+        }
+    }
+    Ok(outcome)
+}

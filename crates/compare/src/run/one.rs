@@ -1,0 +1,227 @@
+//! One pair of dumps.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use super::outcome::Part;
+use super::reports::{Report, write_reports};
+use super::setup::{check_records, check_tensors, read_both, read_stacks};
+use super::{DataMapping, Form, MappingChoice, Options};
+use crate::advisor::advice;
+use crate::console::Console;
+use crate::error::CompareError;
+use crate::highlight::Highlights;
+use crate::mapping::{self, MappingSource};
+use crate::matching::{Keys, MatchMethod, RowPair, match_by_key, match_by_key_and_shape, match_fuzzily};
+use crate::newest::{NewestOptions, NewestTable};
+use crate::output::{make_directory, publish, timestamp};
+use crate::side::{Construct, FileKind, Framework, Side, Stacks};
+use crate::table::{Mode, Table, TensorOptions, compare_tensor_files};
+use crate::tensor_pair::TensorComparison;
+use crate::verdict::{self, Judgement, Status, Verdict};
+
+/// Compares two dump files and writes their tables. The failures are tensors that could not be read.
+pub fn compare_files(
+    target: &Path,
+    golden: &Path,
+    suffix: &str,
+    options: &Options,
+    console: &dyn Console,
+) -> Result<(Part, Vec<String>), CompareError> {
+    let (mut target, mut golden, mode) =
+        read_both(target, golden, console).map_err(CompareError::in_setup)?;
+    let stacks = read_stacks(&target, options, console).map_err(CompareError::in_setup)?;
+    make_directory(&options.output).map_err(CompareError::in_setup)?;
+    check_tensors(&target, &golden, mode).map_err(CompareError::in_setup)?;
+    check_records(&mut target, &mut golden, console)?;
+    if target.rows.is_empty() {
+        console.warning("Can`t match any op. No compare result file generated.");
+        let verdict = Verdict::failed(mode, options.tolerances);
+        return Ok((Part::new(&target.path, verdict, Vec::new()), Vec::new()));
+    }
+    let keys = resolve_keys(&target, &golden, options, console)?;
+    let comparison =
+        Comparison { target: &target, golden: &golden, mode, stacks: stacks.as_ref(), keys, options };
+    match options.form {
+        Form::Old => comparison.old_form(suffix, console),
+        Form::Newest => comparison.newest_form(suffix, console),
+    }
+}
+
+/// Which names are looked for on the golden side. A layer mapping leaves a file with the names it found.
+fn resolve_keys(
+    target: &Side,
+    golden: &Side,
+    options: &Options,
+    console: &dyn Console,
+) -> Result<Keys, CompareError> {
+    let mappings = &options.mappings;
+    let mut names = match &mappings.data {
+        None => HashMap::new(),
+        Some(DataMapping::Names(names)) => names.clone(),
+        Some(DataMapping::File(path)) => mapping::data_mapping(path)?,
+    };
+    if let Some(choice) = &mappings.layer {
+        let found = mapping::layer_mapping(target, golden, source(choice), console)?;
+        let path = options.output.join(format!("data_mapping_{}.yaml", timestamp()));
+        publish(&path, console, |path| std::fs::write(path, found.to_yaml()))?;
+        names = found.into_mapping();
+    }
+    if let Some(choice) = &mappings.api {
+        return mapping::api_keys(target, golden, source(choice), console).map(Keys::PerRow);
+    }
+    if let Some(choice) = &mappings.cell {
+        return mapping::cell_keys(target, source(choice), console).map(Keys::PerRow);
+    }
+    let mapped = mappings.data.is_some() && !names.is_empty() || mappings.layer.is_some();
+    Ok(if mapped { Keys::Mapping(names) } else { Keys::OwnName })
+}
+
+fn source(choice: &MappingChoice) -> MappingSource<'_> {
+    match choice {
+        MappingChoice::BuiltIn => MappingSource::BuiltIn,
+        MappingChoice::File(path) => MappingSource::File(path),
+    }
+}
+
+struct Comparison<'a> {
+    target: &'a Side,
+    golden: &'a Side,
+    mode: Mode,
+    stacks: Option<&'a Stacks>,
+    keys: Keys,
+    options: &'a Options,
+}
+
+impl Comparison<'_> {
+    fn across_frameworks(&self) -> bool {
+        self.target.framework == Some(Framework::MindSpore)
+            && self.golden.framework != Some(Framework::MindSpore)
+    }
+
+    fn old_form(&self, suffix: &str, console: &dyn Console) -> Result<(Part, Vec<String>), CompareError> {
+        let pairs = self.pair(console);
+        let (tensors, failures) = match self.mode {
+            Mode::All => {
+                let options = TensorOptions { log_rows: self.options.log_rows };
+                compare_tensor_files(self.target, self.golden, &pairs, options, console)
+            }
+            _ => (Vec::new(), Vec::new()),
+        };
+        let highlights = match self.target.kind {
+            FileKind::Dump => Highlights::of(self.target, self.golden, self.mode, &pairs, &tensors),
+            FileKind::Debug => Highlights::default(),
+        };
+        let fuzzy = self.options.fuzzy && !matches!(self.keys, Keys::Mapping(_));
+        let table = Table {
+            target: self.target,
+            golden: self.golden,
+            mode: self.mode,
+            pairs,
+            tensors,
+            stacks: self.stacks,
+            highlights,
+            fuzzy,
+        };
+        let real = table.pairs.iter().zip(&table.tensors);
+        let real =
+            real.filter_map(|(pair, real)| Some(((pair.target, pair.golden.ok()?), real.clone()))).collect();
+        let judgement = self.judge(&table.pairs, real, console);
+        let report = Report {
+            target: self.target,
+            golden: self.golden,
+            rows: &table,
+            headers: table.headers(),
+            pairs: &table.pairs,
+            judgement: &judgement,
+        };
+        let mut files = write_reports(&report, &self.stem("compare_result", suffix), self.options, console)?;
+        if self.options.advisor {
+            let path = self.options.output.join(format!("advisor{suffix}_{}.txt", timestamp()));
+            let text = advice(&table, console);
+            publish(&path, console, |path| std::fs::write(path, text))?;
+            files.push(path);
+        }
+        Ok((Part::new(&self.target.path, judgement.verdict, files), failures))
+    }
+
+    fn newest_form(&self, suffix: &str, console: &dyn Console) -> Result<(Part, Vec<String>), CompareError> {
+        let options = NewestOptions {
+            fuzzy: self.options.fuzzy,
+            across_frameworks: self.across_frameworks(),
+            keys: self.keys.clone(),
+            log_tensors: self.options.log_rows,
+        };
+        let table =
+            NewestTable::compare(self.target, self.golden, self.mode, self.stacks, &options, console)?;
+        let judgement = self.judge(table.pairs(), table.tensor_pairs(), console);
+        let report = Report {
+            target: self.target,
+            golden: self.golden,
+            rows: &table,
+            headers: table.headers(),
+            pairs: table.pairs(),
+            judgement: &judgement,
+        };
+        let files = write_reports(&report, &self.stem("compare_result", suffix), self.options, console)?;
+        Ok((Part::new(&self.target.path, judgement.verdict, files), table.failures().to_vec()))
+    }
+
+    fn stem(&self, name: &str, suffix: &str) -> PathBuf {
+        let debug = if self.target.kind == FileKind::Debug { "debug_" } else { "" };
+        self.options.output.join(format!("{debug}{name}{suffix}_{}", timestamp()))
+    }
+
+    fn pair(&self, console: &dyn Console) -> Vec<RowPair> {
+        let across = self.across_frameworks();
+        match &self.keys {
+            Keys::Mapping(_) => match_by_key(self.target, self.golden, &self.keys),
+            Keys::OwnName if self.options.fuzzy => match_fuzzily(self.target, self.golden, across, console),
+            keys => match_by_key_and_shape(self.target, self.golden, keys, across),
+        }
+    }
+
+    fn judge(
+        &self,
+        pairs: &[RowPair],
+        real: HashMap<(usize, usize), TensorComparison>,
+        console: &dyn Console,
+    ) -> Judgement {
+        let beside =
+            |side: &Side| Construct::read(&side.directory().join("construct.json")).unwrap_or_default();
+        let constructs = (beside(self.target), beside(self.golden));
+        let asked_for = self.options.fuzzy || !matches!(self.keys, Keys::OwnName);
+        let measure = |rows: &[(usize, usize)]| {
+            let pairs: Vec<RowPair> = rows
+                .iter()
+                .map(|&(target, golden)| RowPair { target, golden: Ok(golden), method: MatchMethod::Aligned })
+                .collect();
+            compare_tensor_files(self.target, self.golden, &pairs, TensorOptions { log_rows: false }, console)
+                .0
+        };
+        verdict::judge(verdict::Input {
+            target: self.target,
+            golden: self.golden,
+            mode: self.mode,
+            mapped: if asked_for { pairs } else { &[] },
+            real,
+            measure: &measure,
+            constructs: (&constructs.0, &constructs.1),
+            stacks: self.stacks,
+            tolerances: self.options.tolerances,
+        })
+    }
+}
+
+impl Verdict {
+    /// Nothing to compare.
+    pub(crate) fn failed(mode: Mode, tolerances: verdict::Tolerances) -> Verdict {
+        Verdict {
+            status: Status::Failed,
+            mode,
+            culprit: None,
+            counts: verdict::Counts::default(),
+            tolerances,
+        }
+    }
+}

@@ -1,0 +1,360 @@
+//! The files of one pair of dumps: the main table in all formats asked for, with what goes beyond it on further sheets.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use msprobe_report::{
+    CellSink, CsvOptions, Fill, HtmlReport, HtmlTable, Sheet, SheetRows, Tone, write_html, write_sheet_csv,
+    write_sheet_json, write_workbook,
+};
+
+use super::Options;
+use crate::console::Console;
+use crate::error::CompareError;
+use crate::matching::RowPair;
+use crate::output::publish;
+use crate::side::Side;
+use crate::table::{float_cell, scalar_cell};
+use crate::verdict::{Judgement, RowDetail, RowOrigin, Status};
+
+/// What there is to report.
+pub(super) struct Report<'a> {
+    pub(super) target: &'a Side,
+    pub(super) golden: &'a Side,
+    pub(super) rows: &'a dyn SheetRows,
+    pub(super) headers: Vec<String>,
+    pub(super) pairs: &'a [RowPair],
+    pub(super) judgement: &'a Judgement,
+}
+
+const DETAIL_HEADERS: [&str; 7] = [
+    "Match Method",
+    "Unmatched Reason",
+    "Difference",
+    "Error",
+    "Inherited Error",
+    "Introduced Error",
+    "Error Origin",
+];
+
+/// Writes every format that was asked for. `stem` is the path without extension.
+pub(super) fn write_reports(
+    report: &Report<'_>,
+    stem: &Path,
+    options: &Options,
+    console: &dyn Console,
+) -> Result<Vec<PathBuf>, CompareError> {
+    let formats = options.formats;
+    let mut files = Vec::new();
+    let mut write = |extension: &str, write: &dyn Fn(&Path) -> io::Result<()>| {
+        let path = PathBuf::from(format!("{}.{extension}", stem.display()));
+        publish(&path, console, write)?;
+        files.push(path);
+        Ok::<(), CompareError>(())
+    };
+    let main = || Sheet { name: "Sheet".to_owned(), headers: report.headers.clone(), rows: report.rows };
+    if formats.xlsx {
+        write("xlsx", &|path| report.workbook(path, main()))?;
+    }
+    if formats.csv {
+        write("csv", &|path| {
+            let mut out = BufWriter::new(File::create(path)?);
+            write_sheet_csv(
+                &main(),
+                CsvOptions { escape_formulas: true, ..CsvOptions::default() },
+                &mut out,
+            )?;
+            out.flush()
+        })?;
+    }
+    if formats.json {
+        write("json", &|path| report.json(path))?;
+    }
+    if formats.html {
+        write("html", &|path| report.html(path))?;
+    }
+    Ok(files)
+}
+
+impl Report<'_> {
+    fn workbook(&self, path: &Path, main: Sheet<'_>) -> io::Result<()> {
+        let (verdict, details, only) =
+            (VerdictRows(self.verdict_lines()), Details::notable(self), self.golden_only());
+        let sheets = [
+            main,
+            Sheet { name: "Verdict".into(), headers: texts(&["Item", "Value"]), rows: &verdict },
+            Sheet { name: "Row Origins".into(), headers: Details::headers(), rows: &details },
+            Sheet { name: "Bench Only".into(), headers: GoldenOnlyRows::headers(), rows: &only },
+        ];
+        write_workbook(path, &sheets)
+    }
+
+    fn json(&self, path: &Path) -> io::Result<()> {
+        let mut out = BufWriter::new(File::create(path)?);
+        let verdict = serde_json::Value::Object(self.judgement.verdict.to_json());
+        write!(out, "{{\"verdict\": {verdict},\n\"rows\": ")?;
+        let rows = Extended { report: self };
+        write_sheet_json(&Sheet { name: String::new(), headers: rows.headers(), rows: &rows }, &mut out)?;
+        write!(out, ",\n\"bench_only\": ")?;
+        let only = self.golden_only();
+        let sheet = Sheet { name: String::new(), headers: GoldenOnlyRows::headers(), rows: &only };
+        write_sheet_json(&sheet, &mut out)?;
+        writeln!(out, "}}")?;
+        out.flush()
+    }
+
+    fn html(&self, path: &Path) -> io::Result<()> {
+        let mut out = BufWriter::new(File::create(path)?);
+        let rows = Extended { report: self };
+        let only = self.golden_only();
+        let headers = rows.headers();
+        let stack = headers.iter().position(|header| header == "NPU_Stack_Info");
+        let hidden =
+            |header: &String| header.starts_with("Bench Dtype") || header.starts_with("Bench Tensor");
+        let evidence = self.evidence_row();
+        let report = HtmlReport {
+            title: format!("msprobe: {} / {}", self.target.path.display(), self.golden.path.display()),
+            status: match self.judgement.verdict.status {
+                Status::Identical | Status::WithinTolerance => Tone::Good,
+                Status::Failed => Tone::Warning,
+                Status::Diverged | Status::DiffersAtInput => Tone::Bad,
+            },
+            verdict: self.judgement.verdict.paragraph(""),
+            facts: self.verdict_lines().into_iter().skip(1).collect(),
+            tables: vec![
+                HtmlTable {
+                    name: "Comparison".into(),
+                    hidden_columns: headers
+                        .iter()
+                        .enumerate()
+                        .filter(|(_, header)| hidden(header))
+                        .map(|(index, _)| index)
+                        .collect(),
+                    headers,
+                    rows: &rows,
+                    detail_columns: stack.into_iter().collect(),
+                    first_row: evidence,
+                },
+                HtmlTable {
+                    name: "Bench only".into(),
+                    headers: GoldenOnlyRows::headers(),
+                    rows: &only,
+                    detail_columns: Vec::new(),
+                    hidden_columns: Vec::new(),
+                    first_row: None,
+                },
+            ],
+        };
+        write_html(&report, &mut out)?;
+        out.flush()
+    }
+
+    /// The row of the table that shows the culprit.
+    fn evidence_row(&self) -> Option<usize> {
+        let culprit = self.judgement.verdict.culprit.as_ref()?;
+        let name = culprit.evidence.iter().find(|(key, _)| *key == "NPU Name").map(|(_, value)| value);
+        let crate::verdict::Evidence::Text(name) = name? else { return None };
+        self.pairs.iter().position(|pair| *self.target.rows[pair.target].name == **name)
+    }
+
+    fn verdict_lines(&self) -> Vec<(String, String)> {
+        let verdict = &self.judgement.verdict;
+        let mut lines = vec![
+            ("Verdict".to_owned(), verdict.paragraph("")),
+            ("Status".to_owned(), verdict.status.word().to_owned()),
+        ];
+        if let Some(culprit) = &verdict.culprit {
+            lines.push(("Culprit".to_owned(), culprit.name.clone()));
+            lines.push(("Direction".to_owned(), culprit.direction.to_owned()));
+            lines.push(("Match Method".to_owned(), culprit.method.word().to_owned()));
+            if let Some(golden) = &culprit.golden_name {
+                lines.push(("Bench Partner".to_owned(), golden.clone()));
+            }
+            if let Some(stack) = &culprit.stack {
+                lines.push(("Call Stack".to_owned(), stack.join("\n")));
+            }
+        }
+        let tolerances: Vec<String> =
+            verdict.tolerances.named().map(|(name, value)| format!("{name} {value}")).collect();
+        lines.push(("Tolerances".to_owned(), tolerances.join(", ")));
+        lines.push(("NPU Dump".to_owned(), self.target.path.display().to_string()));
+        lines.push(("Bench Dump".to_owned(), self.golden.path.display().to_string()));
+        lines
+    }
+
+    fn golden_only(&self) -> GoldenOnlyRows<'_> {
+        let rows = self.judgement.golden_only.iter().flat_map(|only| only.rows.clone()).collect();
+        GoldenOnlyRows { golden: self.golden, rows }
+    }
+
+    /// The seven cells about a row.
+    fn detail_cells(&self, pair: &RowPair, sink: &mut dyn CellSink) {
+        let detail = self.judgement.rows.get(&pair.target);
+        let method = detail.filter(|_| pair.golden.is_err()).map_or(pair.method, |detail| detail.method);
+        match (pair.golden, detail) {
+            (Err(_), None) => sink.empty(),
+            _ => sink.text(method.word()),
+        }
+        match pair.golden {
+            Ok(_) => sink.empty(),
+            Err(reason) => sink.text(reason.words()),
+        }
+        match detail {
+            Some(detail) => {
+                sink.text(if detail.error == 0.0 { "none" } else { detail.kind_word() });
+                for value in [detail.error, detail.inherited, detail.introduced()] {
+                    float_cell(value, sink);
+                }
+                sink.text(detail.origin.word());
+            }
+            None => (0..5).for_each(|_| sink.empty()),
+        }
+    }
+}
+
+/// The main table with the seven cells about each row.
+struct Extended<'a> {
+    report: &'a Report<'a>,
+}
+
+impl Extended<'_> {
+    fn headers(&self) -> Vec<String> {
+        let mut headers = self.report.headers.clone();
+        headers.extend(texts(&DETAIL_HEADERS));
+        headers
+    }
+}
+
+impl SheetRows for Extended<'_> {
+    fn len(&self) -> usize {
+        self.report.rows.len()
+    }
+
+    fn cells(&self, row: usize, sink: &mut dyn CellSink) {
+        self.report.rows.cells(row, sink);
+        self.report.detail_cells(&self.report.pairs[row], sink);
+    }
+
+    fn fill(&self, row: usize) -> Fill {
+        self.report.rows.fill(row)
+    }
+}
+
+/// Rows there is something to say about: unmatched, matched otherwise than by name, or beyond tolerance.
+struct Details<'a> {
+    report: &'a Report<'a>,
+    rows: Vec<usize>,
+}
+
+impl<'a> Details<'a> {
+    fn notable(report: &'a Report<'a>) -> Details<'a> {
+        let notable =
+            |detail: &RowDetail| matches!(detail.origin, RowOrigin::Introduced | RowOrigin::Inherited);
+        let rows = report
+            .pairs
+            .iter()
+            .enumerate()
+            .filter(|(_, pair)| {
+                pair.golden.is_err() || report.judgement.rows.get(&pair.target).is_some_and(notable)
+            })
+            .map(|(row, _)| row)
+            .collect();
+        Details { report, rows }
+    }
+
+    fn headers() -> Vec<String> {
+        let mut headers = texts(&["Row", "NPU Name", "Bench Name"]);
+        headers.extend(texts(&DETAIL_HEADERS));
+        headers
+    }
+}
+
+impl SheetRows for Details<'_> {
+    fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn cells(&self, row: usize, sink: &mut dyn CellSink) {
+        let index = self.rows[row];
+        let pair = &self.report.pairs[index];
+        // The number a spreadsheet shows beside the row.
+        sink.integer(index as i128 + 2);
+        sink.text(&self.report.target.rows[pair.target].name);
+        let aligned = self.report.judgement.rows.get(&pair.target).map(|detail| detail.golden);
+        match pair.golden.ok().or(aligned) {
+            Some(golden) => sink.text(&self.report.golden.rows[golden].name),
+            None => sink.text("N/A"),
+        }
+        self.report.detail_cells(pair, sink);
+    }
+
+    fn fill(&self, _: usize) -> Fill {
+        Fill::Plain
+    }
+}
+
+struct VerdictRows(Vec<(String, String)>);
+
+impl SheetRows for VerdictRows {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn cells(&self, row: usize, sink: &mut dyn CellSink) {
+        sink.text(&self.0[row].0);
+        sink.text(&self.0[row].1);
+    }
+
+    fn fill(&self, _: usize) -> Fill {
+        Fill::Plain
+    }
+}
+
+/// Values of records only the golden run has.
+struct GoldenOnlyRows<'a> {
+    golden: &'a Side,
+    rows: Vec<usize>,
+}
+
+impl GoldenOnlyRows<'_> {
+    fn headers() -> Vec<String> {
+        texts(&[
+            "Bench API",
+            "Bench Name",
+            "Bench Dtype",
+            "Bench Tensor Shape",
+            "Bench max",
+            "Bench min",
+            "Bench mean",
+            "Bench l2norm",
+            "BENCH MD5",
+        ])
+    }
+}
+
+impl SheetRows for GoldenOnlyRows<'_> {
+    fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn cells(&self, row: usize, sink: &mut dyn CellSink) {
+        let leaf = &self.golden.rows[self.rows[row]];
+        sink.text(&self.golden.records[leaf.record as usize].name);
+        sink.text(&leaf.name);
+        sink.text(&leaf.dtype);
+        sink.text(&leaf.shape);
+        for statistic in &leaf.statistics {
+            scalar_cell(statistic, "None", sink);
+        }
+        sink.text(leaf.md5.as_deref().unwrap_or("N/A"));
+    }
+
+    fn fill(&self, _: usize) -> Fill {
+        Fill::Plain
+    }
+}
+
+fn texts(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
+}

@@ -1,0 +1,137 @@
+//! What has to be right before anything is compared.
+
+use std::path::Path;
+
+use super::{Options, StackSource};
+use crate::console::Console;
+use crate::error::{Code, CompareError};
+use crate::side::{FileKind, Side, Stacks, Which, read_side};
+use crate::table::Mode;
+
+/// Reads both dumps and finds out what can be compared.
+pub(super) fn read_both(
+    target: &Path,
+    golden: &Path,
+    console: &dyn Console,
+) -> Result<(Side, Side, Mode), CompareError> {
+    check_names(target, golden)?;
+    let (target, golden) = rayon::join(
+        || check_exists(target).and_then(|()| read_side(target, Which::Target, console)),
+        || check_exists(golden).and_then(|()| read_side(golden, Which::Golden, console)),
+    );
+    let (target, golden) = (target?, golden?);
+    let mode = mode_of(&target, &golden)?;
+    Ok((target, golden, mode))
+}
+
+fn check_names(target: &Path, golden: &Path) -> Result<(), CompareError> {
+    let ends = |path: &Path, name: &str| path.to_string_lossy().ends_with(name);
+    let both = |name| ends(target, name) && ends(golden, name);
+    if !both("dump.json") && !both("debug.json") {
+        return Err(CompareError::new(
+            Code::InvalidPath,
+            "Please check the json path is valid and ensure that neither npu_path nor bench_path is None.",
+        ));
+    }
+    Ok(())
+}
+
+fn mode_of(target: &Side, golden: &Side) -> Result<Mode, CompareError> {
+    let refused = |message: &str| Err(CompareError::new(Code::InvalidTask, message));
+    if target.task != golden.task {
+        return refused("Please check the dump task is consistent.");
+    }
+    match (target.task.as_str(), target.has_md5, golden.has_md5) {
+        ("tensor", _, _) => Ok(Mode::All),
+        ("statistics", false, false) => Ok(Mode::Summary),
+        ("statistics", true, true) => Ok(Mode::Md5),
+        ("statistics", _, _) => refused(
+            "Please check the dump task is consistent, dump mode of npu and bench should both be statistics or md5.",
+        ),
+        _ => refused("Compare applies only to task is tensor or statistics"),
+    }
+}
+
+/// Refuses a path that is not there, is a link, or has characters that do not belong in a path of a dump.
+pub fn check_exists(path: &Path) -> Result<(), CompareError> {
+    let illegal = |message: String| Err(CompareError::new(Code::IllegalPath, message));
+    let shown = path.display();
+    match path.symlink_metadata() {
+        Err(_) => illegal(format!("The file path {shown} does not exist.")),
+        Ok(metadata) if metadata.file_type().is_symlink() => {
+            illegal(format!("The file path {shown} is a soft link."))
+        }
+        Ok(_) => Ok(()),
+    }
+}
+
+/// Refuses what is not a directory.
+pub fn check_directory(path: &Path) -> Result<(), CompareError> {
+    check_exists(path)?;
+    if !path.is_dir() {
+        let message = format!("The path {} is not a directory.", path.display());
+        return Err(CompareError::new(Code::IllegalPath, message));
+    }
+    Ok(())
+}
+
+/// Finds the call stacks of the target.
+pub(super) fn read_stacks(
+    target: &Side,
+    options: &Options,
+    console: &dyn Console,
+) -> Result<Option<Stacks>, CompareError> {
+    let path = match &options.stack {
+        StackSource::Off => return Ok(None),
+        StackSource::File(path) => path.clone(),
+        StackSource::Detect => {
+            let path = target.directory().join("stack.json");
+            if !path.exists() {
+                let directory = target.directory().display();
+                console.warning(&format!("stack.json is not found in dump dir {directory}."));
+                return Ok(None);
+            }
+            path
+        }
+    };
+    check_exists(&path)?;
+    if path.extension().is_none_or(|extension| extension != "json") {
+        let message = format!("The file path {} does not end with .json.", path.display());
+        return Err(CompareError::new(Code::IllegalPath, message));
+    }
+    if path.metadata().is_ok_and(|metadata| metadata.len() == 0) {
+        let message = format!("dump file {} have empty line!", path.display());
+        return Err(CompareError::new(Code::InvalidDumpFile, message));
+    }
+    Stacks::read(&path, console).map(Some)
+}
+
+/// The tensor files must be there if they are to be compared.
+pub(super) fn check_tensors(target: &Side, golden: &Side, mode: Mode) -> Result<(), CompareError> {
+    if mode == Mode::All {
+        check_exists(&target.tensor_dir())?;
+        check_exists(&golden.tensor_dir())?;
+    }
+    Ok(())
+}
+
+/// Says what was odd about the records; a record that cannot be compared ends the comparison.
+pub(super) fn check_records(
+    target: &mut Side,
+    golden: &mut Side,
+    console: &dyn Console,
+) -> Result<(), CompareError> {
+    for side in [target, golden] {
+        for notice in &side.notices {
+            console.warning(notice);
+        }
+        if let Some(fault) = side.fault.take() {
+            return Err(fault);
+        }
+        if side.records.is_empty() {
+            let name = if side.kind == FileKind::Dump { "dump.json" } else { "debug.json" };
+            console.warning(&format!("No APIs found in {name}."));
+        }
+    }
+    Ok(())
+}
