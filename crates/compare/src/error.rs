@@ -1,5 +1,7 @@
 //! Why a comparison cannot be made. Each kind has the number scripts know it by.
 
+use crate::console::Console;
+
 /// The numbers users test for, as exceptions of the Python functions carry them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u16)]
@@ -42,12 +44,32 @@ pub struct CompareError {
     pub message: String,
     /// What to do about it.
     pub hint: Option<String>,
+    /// Whether it was found before anything was compared.
+    pub in_setup: bool,
 }
 
 impl CompareError {
     /// An error without a hint.
     pub fn new(code: Code, message: impl Into<String>) -> CompareError {
-        CompareError { code, message: message.into(), hint: None }
+        CompareError { code, message: message.into(), hint: None, in_setup: false }
+    }
+
+    /// The same error, found before anything was compared.
+    #[must_use]
+    pub fn in_setup(mut self) -> CompareError {
+        self.in_setup = true;
+        self
+    }
+
+    /// Says what is wrong, as users of the tool know it.
+    pub fn announce(&self, console: &dyn Console) {
+        // For JSON that cannot be read its own line was written already.
+        if self.code != Code::BrokenJson {
+            console.error(&self.message);
+        }
+        if self.in_setup {
+            console.error("Compare failed. Please check the arguments and do it again!");
+        }
     }
 
     /// The same error with something to do about it.

@@ -16,3 +16,4 @@ pub mod side;
 pub mod static_graph;
 pub mod table;
 pub mod tensor_pair;
+pub mod verdict;

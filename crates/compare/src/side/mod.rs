@@ -10,6 +10,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::error::CompareError;
+
 pub use self::parse::{FileKind, read_side};
 pub use self::stacks::{Construct, Stacks};
 
@@ -145,6 +147,10 @@ pub struct Side {
     pub records: Vec<Record>,
     /// Rows of all records, in order.
     pub rows: Vec<Leaf>,
+    /// What was odd about the records, to be said when it is their turn.
+    pub notices: Vec<String>,
+    /// The first record that cannot be compared; none after it were read.
+    pub fault: Option<CompareError>,
 }
 
 impl Side {

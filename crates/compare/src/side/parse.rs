@@ -51,9 +51,9 @@ pub fn read_side(path: &Path, which: Which, console: &dyn Console) -> Result<Sid
             .with_hint(reason.to_string())
     };
     let mut reader = Members::open(path, "data").map_err(|error| broken(&error))?;
-    let mut parser = Parser::new(path, kind, console);
+    let mut parser = Parser::new(path, kind);
     while let Some(member) = reader.next().map_err(|error| broken(&error))? {
-        parser.member(&member)?;
+        parser.member(&member);
     }
     if reader.has_entered() {
         parser.data = Data::Object;
@@ -69,18 +69,17 @@ enum Data {
     Object,
 }
 
-struct Parser<'c> {
+struct Parser {
     side: Side,
     data: Data,
     texts: HashSet<Arc<str>>,
     /// Rows of each record until all are known: a record can be repeated, and its last value counts.
     pending: Vec<(Arc<str>, Vec<Leaf>)>,
     positions: HashMap<Arc<str>, usize>,
-    console: &'c dyn Console,
 }
 
-impl<'c> Parser<'c> {
-    fn new(path: &Path, kind: FileKind, console: &'c dyn Console) -> Parser<'c> {
+impl Parser {
+    fn new(path: &Path, kind: FileKind) -> Parser {
         Parser {
             side: Side {
                 path: path.to_owned(),
@@ -91,18 +90,22 @@ impl<'c> Parser<'c> {
                 has_md5: false,
                 records: Vec::new(),
                 rows: Vec::new(),
+                notices: Vec::new(),
+                fault: None,
             },
             data: Data::Missing,
             texts: HashSet::new(),
             pending: Vec::new(),
             positions: HashMap::new(),
-            console,
         }
     }
 
-    fn member(&mut self, member: &Member<'_>) -> Result<(), CompareError> {
+    fn member(&mut self, member: &Member<'_>) {
         if member.inner {
-            return self.record(&member.key, &member.value);
+            if self.side.fault.is_none() {
+                self.side.fault = self.record(&member.key, &member.value).err();
+            }
+            return;
         }
         match (&*member.key, &member.value) {
             ("data", _) => self.data = Data::NotAnObject,
@@ -117,7 +120,6 @@ impl<'c> Parser<'c> {
             }
             _ => {}
         }
-        Ok(())
     }
 
     fn finish(mut self, which: Which) -> Result<Side, CompareError> {
@@ -172,9 +174,9 @@ impl<'c> Parser<'c> {
     }
 
     /// Refuses what no collection writes; formula-like text is only reported, because writers of tables escape it.
-    fn check(&self, name: &str, value: &Json<'_>) -> Result<(), CompareError> {
+    fn check(&mut self, name: &str, value: &Json<'_>) -> Result<(), CompareError> {
         if looks_like_a_formula(name) {
-            self.console.warning("api name contains special characters, please check!");
+            self.side.notices.push("api name contains special characters, please check!".to_owned());
         }
         let input = if value.get("input_args").is_some() { "input_args" } else { "input" };
         let mut special = false;
@@ -184,7 +186,7 @@ impl<'c> Parser<'c> {
             }
         }
         if special {
-            self.console.warning(&format!("data info of {name} contains special characters, please check!"));
+            self.side.notices.push(format!("data info of {name} contains special characters, please check!"));
         }
         Ok(())
     }

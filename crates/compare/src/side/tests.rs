@@ -67,7 +67,10 @@ fn layers_may_be_called_like_the_words_of_row_names() {
 
 #[test]
 fn what_cannot_be_compared_is_refused_with_its_number() {
-    let code = |text: &str| side(text).unwrap_err().code as u16;
+    let code = |text: &str| match side(text) {
+        Ok(side) => side.fault.unwrap().code as u16,
+        Err(error) => error.code as u16,
+    };
     assert_eq!(code("{"), 0);
     assert_eq!(code(r#"{"data": {}}"#), 20);
     assert_eq!(code(r#"{"task": "statistics"}"#), 10);

@@ -1,0 +1,220 @@
+//! Which record of the golden run is the same call as a record of the target run.
+//!
+//! Names say so as long as both runs make the same calls. One more call of an API on one side shifts the numbers of
+//! all that follow; the calls of such an API are aligned by their place among all calls instead.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use super::sequence::common_course;
+use crate::matching::MatchMethod;
+use crate::side::{Construct, Record, Role, Side};
+
+/// What a record is of: `Tensor.mul` or `Module.fc.Linear`, which call, and which way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct CallName<'a> {
+    pub(super) base: &'a str,
+    pub(super) number: Option<u64>,
+    pub(super) way: Way,
+}
+
+/// The pass a record belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Way {
+    Forward,
+    Backward,
+    ParametersGrad,
+    /// A saved variable, or a name of no known form.
+    Other,
+}
+
+impl<'a> CallName<'a> {
+    pub(super) fn of(name: &'a str) -> CallName<'a> {
+        let number = |text: &str| text.parse().ok();
+        let other = CallName { base: name, number: None, way: Way::Other };
+        let Some((rest, last)) = name.rsplit_once('.') else { return other };
+        let Some((front, middle)) = rest.rsplit_once('.') else { return other };
+        match (middle, last) {
+            (_, "forward") => CallName { base: front, number: number(middle), way: Way::Forward },
+            (_, "backward") => CallName { base: front, number: number(middle), way: Way::Backward },
+            ("forward", _) => CallName { base: front, number: number(last), way: Way::Forward },
+            ("backward", _) => CallName { base: front, number: number(last), way: Way::Backward },
+            (_, "parameters_grad") => CallName { base: rest, number: None, way: Way::ParametersGrad },
+            ("parameters_grad", _) => CallName { base: front, number: None, way: Way::ParametersGrad },
+            _ => other,
+        }
+    }
+}
+
+/// A record of the target and its partner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RecordPair {
+    pub(super) target: usize,
+    pub(super) golden: usize,
+    pub(super) method: MatchMethod,
+}
+
+/// All records of both sides, paired where they can be.
+#[derive(Debug, Default)]
+pub(super) struct Alignment {
+    /// In the order of the target.
+    pub(super) pairs: Vec<RecordPair>,
+    pub(super) only_target: Vec<usize>,
+    pub(super) only_golden: Vec<usize>,
+}
+
+/// Pairs the records of two runs. `mapped` gives the golden record of a target record where rows were mapped.
+pub(super) fn align(
+    target: &Side,
+    golden: &Side,
+    constructs: (&Construct, &Construct),
+    mapped: &HashMap<usize, usize>,
+) -> Alignment {
+    let target_calls = Calls::of(target, constructs.0);
+    let golden_calls = Calls::of(golden, constructs.1);
+    let by_name = golden.records_by_name();
+    let shifted = shifted_bases(&target_calls, &golden_calls);
+    let aligned = if shifted.is_empty() || !mapped.is_empty() {
+        HashMap::new()
+    } else {
+        align_shifted(&target_calls, &golden_calls, &shifted)
+    };
+    let mut taken = vec![false; golden.records.len()];
+    let mut partners = vec![None; target.records.len()];
+    for (record, name) in target_calls.names.iter().enumerate() {
+        let same_name = by_name.get(&*target.records[record].name).copied();
+        let partner = if let Some(&partner) = mapped.get(&record) {
+            let method = if same_name == Some(partner) { MatchMethod::Exact } else { MatchMethod::Mapped };
+            Some((partner, method))
+        } else if shifted.contains(name.base) {
+            let partner = match name.way {
+                Way::Forward => aligned.get(&record).copied(),
+                _ => target_calls
+                    .forward_of(*name)
+                    .and_then(|forward| aligned.get(&forward))
+                    .and_then(|&forward| golden_calls.same_call(forward, name.way)),
+            };
+            partner.map(|partner| {
+                let method =
+                    if same_name == Some(partner) { MatchMethod::Exact } else { MatchMethod::Aligned };
+                (partner, method)
+            })
+        } else {
+            same_name.map(|partner| (partner, MatchMethod::Exact))
+        };
+        if let Some((partner, method)) = partner
+            && !std::mem::replace(&mut taken[partner], true)
+        {
+            partners[record] = Some(RecordPair { target: record, golden: partner, method });
+        }
+    }
+    Alignment {
+        only_target: (0..partners.len()).filter(|&record| partners[record].is_none()).collect(),
+        only_golden: (0..taken.len()).filter(|&record| !taken[record]).collect(),
+        pairs: partners.into_iter().flatten().collect(),
+    }
+}
+
+/// The records of a side as calls.
+struct Calls<'a> {
+    names: Vec<CallName<'a>>,
+    by_name: HashMap<CallName<'a>, usize>,
+    /// Forward calls of each API or module.
+    counts: HashMap<&'a str, usize>,
+    /// What a forward call is apart from its number: API, where it was made, shapes.
+    tokens: Vec<u64>,
+}
+
+impl<'a> Calls<'a> {
+    fn of(side: &'a Side, construct: &Construct) -> Calls<'a> {
+        let names: Vec<CallName<'a>> = side.records.iter().map(|record| CallName::of(&record.name)).collect();
+        let mut counts = HashMap::new();
+        for name in names.iter().filter(|name| name.way == Way::Forward) {
+            *counts.entry(name.base).or_default() += 1;
+        }
+        let tokens = side
+            .records
+            .iter()
+            .zip(&names)
+            .map(|(record, name)| token(side, record, *name, construct))
+            .collect();
+        let by_name = names.iter().enumerate().map(|(record, name)| (*name, record)).collect();
+        Calls { names, by_name, counts, tokens }
+    }
+
+    fn forward_of(&self, name: CallName<'a>) -> Option<usize> {
+        let number = if name.way == Way::ParametersGrad { Some(0) } else { name.number };
+        self.by_name.get(&CallName { number, way: Way::Forward, ..name }).copied()
+    }
+
+    fn same_call(&self, forward: usize, way: Way) -> Option<usize> {
+        let name = self.names.get(forward)?;
+        let number = if way == Way::ParametersGrad { None } else { name.number };
+        self.by_name.get(&CallName { number, way, ..*name }).copied()
+    }
+}
+
+fn token(side: &Side, record: &Record, name: CallName<'_>, construct: &Construct) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    name.base.hash(&mut hasher);
+    if let Some(parent) = construct.parent(&record.name) {
+        CallName::of(parent).base.hash(&mut hasher);
+    }
+    for row in side.rows[record.rows.clone()].iter().filter(|row| row.role == Role::Output) {
+        row.shape.hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+/// APIs and modules whose calls cannot be paired by number: their number differs, or what has the same number was
+/// made elsewhere.
+fn shifted_bases<'a>(target: &Calls<'a>, golden: &Calls<'_>) -> HashSet<&'a str> {
+    let mut shifted: HashSet<&str> = target
+        .counts
+        .iter()
+        .filter(|(base, count)| golden.counts.get(*base).is_some_and(|other| other != *count))
+        .map(|(base, _)| *base)
+        .collect();
+    let golden_tokens: HashSet<u64> = golden.tokens.iter().copied().collect();
+    for (record, name) in target.names.iter().enumerate().filter(|(_, name)| name.way == Way::Forward) {
+        // The same call with other shapes is a finding, not a shift: only what exists elsewhere was shifted.
+        if let Some(&other) = golden.by_name.get(name)
+            && golden.tokens[other] != target.tokens[record]
+            && golden_tokens.contains(&target.tokens[record])
+        {
+            shifted.insert(name.base);
+        }
+    }
+    shifted
+}
+
+/// Forward calls of shifted bases, by their place among all forward calls; what is left over of a base, in order.
+fn align_shifted(target: &Calls<'_>, golden: &Calls<'_>, shifted: &HashSet<&str>) -> HashMap<usize, usize> {
+    let forward = |calls: &Calls<'_>| -> Vec<usize> {
+        (0..calls.names.len()).filter(|&record| calls.names[record].way == Way::Forward).collect()
+    };
+    let (targets, goldens) = (forward(target), forward(golden));
+    let tokens = |calls: &Calls<'_>, records: &[usize]| -> Vec<u64> {
+        records.iter().map(|&record| calls.tokens[record]).collect()
+    };
+    let course = common_course(&tokens(target, &targets), &tokens(golden, &goldens));
+    let mut aligned: HashMap<usize, usize> = course
+        .into_iter()
+        .map(|(record, other)| (targets[record], goldens[other]))
+        .filter(|(record, _)| shifted.contains(target.names[*record].base))
+        .collect();
+    let taken: HashSet<usize> = aligned.values().copied().collect();
+    let mut left: HashMap<u64, VecDeque<usize>> = HashMap::new();
+    for other in goldens.into_iter().filter(|other| !taken.contains(other)) {
+        left.entry(golden.tokens[other]).or_default().push_back(other);
+    }
+    for record in targets {
+        if shifted.contains(target.names[record].base)
+            && !aligned.contains_key(&record)
+            && let Some(other) = left.get_mut(&target.tokens[record]).and_then(VecDeque::pop_front)
+        {
+            aligned.insert(record, other);
+        }
+    }
+    aligned
+}

@@ -1,0 +1,123 @@
+//! What can be said about each row beyond its table: how it was matched, and whether its error came with its inputs.
+
+use std::collections::HashMap;
+
+use super::align::Alignment;
+use super::errors::Kind;
+use super::records::{Dumps, Judged, RowErrors};
+use crate::matching::MatchMethod;
+use crate::side::{Role, Side};
+
+/// Where the error of a row comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowOrigin {
+    /// There is none.
+    Equal,
+    /// It is within tolerance.
+    Tolerated,
+    /// The call made it: what went in has less of it.
+    Introduced,
+    /// It came in.
+    Inherited,
+}
+
+impl RowOrigin {
+    /// The word in reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            RowOrigin::Equal => "equal",
+            RowOrigin::Tolerated => "within tolerance",
+            RowOrigin::Introduced => "introduced",
+            RowOrigin::Inherited => "inherited",
+        }
+    }
+}
+
+/// What can be said about a row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RowDetail {
+    /// Its partner on the golden side.
+    pub golden: usize,
+    /// How the partner was found.
+    pub method: MatchMethod,
+    /// Error as a share of the size of the values.
+    pub error: f64,
+    /// What is different.
+    pub kind: Kind,
+    /// What is tolerated.
+    pub tolerance: f64,
+    /// Largest error that came in.
+    pub inherited: f64,
+    /// Where the error comes from.
+    pub origin: RowOrigin,
+}
+
+impl RowDetail {
+    /// The word for what is different.
+    pub fn kind_word(&self) -> &'static str {
+        super::records::kind_word(self.kind)
+    }
+
+    /// The part of the error that did not come in.
+    pub fn introduced(&self) -> f64 {
+        if self.error.is_infinite() && self.inherited.is_infinite() {
+            0.0
+        } else {
+            (self.error - self.inherited).max(0.0)
+        }
+    }
+}
+
+/// A record only the golden run has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GoldenOnly {
+    /// Index of the record on the golden side.
+    pub record: usize,
+    /// Its rows there.
+    pub rows: std::ops::Range<usize>,
+}
+
+pub(super) fn row_details(
+    dumps: &Dumps<'_>,
+    alignment: &Alignment,
+    judged: &[Judged],
+    errors: &RowErrors,
+) -> HashMap<usize, RowDetail> {
+    let by_record: HashMap<usize, &Judged> = judged.iter().map(|one| (one.pair.target, one)).collect();
+    let methods: HashMap<usize, MatchMethod> =
+        alignment.pairs.iter().map(|pair| (pair.target, pair.method)).collect();
+    errors
+        .iter()
+        .map(|(&row, &(golden, error, tolerance))| {
+            let leaf = &dumps.target.rows[row];
+            let record = leaf.record as usize;
+            let is_result = matches!(leaf.role, Role::Output | Role::ParametersGrad);
+            let incoming = by_record.get(&record).map_or(0.0, |one| one.incoming().error);
+            let inherited = if is_result { incoming } else { error.error };
+            let origin = if error.error == 0.0 {
+                RowOrigin::Equal
+            } else if error.error <= tolerance {
+                RowOrigin::Tolerated
+            } else if is_result && error.error > 3.0 * inherited {
+                RowOrigin::Introduced
+            } else {
+                RowOrigin::Inherited
+            };
+            let method = methods.get(&record).copied().unwrap_or(MatchMethod::Exact);
+            let detail = RowDetail {
+                golden,
+                method,
+                error: error.error,
+                kind: error.kind,
+                tolerance,
+                inherited,
+                origin,
+            };
+            (row, detail)
+        })
+        .collect()
+}
+
+pub(super) fn golden_only(golden: &Side, records: &[usize]) -> Vec<GoldenOnly> {
+    records.iter().map(|&record| GoldenOnly { record, rows: golden.records[record].rows.clone() }).collect()
+}

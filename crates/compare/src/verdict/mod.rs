@@ -1,0 +1,374 @@
+//! The straight answer of a comparison: whether two runs agree, and if not, which operation made the difference.
+//!
+//! Records of both runs are paired ([`align`]), the values of each pair are measured as a share of their size
+//! ([`errors`]), and the first call is looked for whose inputs agree and whose outputs do not ([`origin`]).
+
+mod align;
+mod details;
+mod errors;
+mod json;
+mod origin;
+mod records;
+mod sequence;
+#[cfg(test)]
+mod tests;
+mod text;
+mod tolerance;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+pub use self::details::{GoldenOnly, RowDetail, RowOrigin};
+pub use self::errors::Kind;
+pub use self::tolerance::{Precision, Tolerances};
+
+use self::origin::{Origin, Place, find_origin};
+use self::records::{Dumps, judge_records, parents, rows_of_pair};
+use crate::matching::{MatchMethod, RowPair};
+use crate::python_text::float_repr;
+use crate::side::{Construct, Leaf, Side, Stacks};
+use crate::table::{DIFFERENCE_HEADERS, Difference, Mode, STATISTICS_HEADERS, difference};
+use crate::tensor_pair::{METRIC_HEADERS, MetricCell, TensorComparison};
+
+/// How two runs compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// Every value is the same.
+    Identical,
+    /// No value is further apart than tolerated.
+    WithinTolerance,
+    /// An operation made a difference.
+    Diverged,
+    /// What went in was different already.
+    DiffersAtInput,
+    /// There is no comparison to speak of.
+    Failed,
+}
+
+impl Status {
+    /// The word in verdict.json.
+    pub fn word(self) -> &'static str {
+        match self {
+            Status::Identical => "identical",
+            Status::WithinTolerance => "within_tolerance",
+            Status::Diverged => "diverged",
+            Status::DiffersAtInput => "differs_at_input",
+            Status::Failed => "failed",
+        }
+    }
+
+    /// Whether the runs agree.
+    pub fn agrees(self) -> bool {
+        matches!(self, Status::Identical | Status::WithinTolerance)
+    }
+}
+
+/// How the operation that made the difference was recognised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Finding {
+    /// Inputs and parameters agree, outputs do not.
+    Computes,
+    /// It was called with another argument.
+    Argument,
+    /// Its results have another dtype.
+    Dtype,
+    /// Its parameters differ before it is called.
+    Parameters,
+    /// A value from outside differs where it enters.
+    Input,
+    /// Only the target run makes this call.
+    OnlyTarget,
+    /// Only the golden run makes this call.
+    OnlyGolden,
+    /// Its result was right and had changed when the next call got it.
+    ChangedAfter,
+    /// The gradient it got is not the one it was given.
+    ChangedBefore,
+}
+
+/// The operation that made the difference.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Culprit {
+    /// Its record, without input or output.
+    pub name: String,
+    /// Its partner on the golden side.
+    pub golden_name: Option<String>,
+    /// `forward` or `backward`.
+    pub direction: &'static str,
+    /// How it was recognised.
+    pub finding: Finding,
+    /// The call that got the changed value, where the change happened between two calls.
+    pub next: Option<String>,
+    /// How both records were paired.
+    pub method: MatchMethod,
+    /// Figures of the row that shows it, by column.
+    pub evidence: Vec<(&'static str, Evidence)>,
+    /// Error of what it got and of what it gave, as shares of the size of the values.
+    pub errors: (f64, f64),
+    /// Where it was called, innermost first.
+    pub stack: Option<Arc<[Box<str>]>>,
+    /// Place among the records of the target.
+    pub position: usize,
+}
+
+/// One figure of the evidence.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Evidence {
+    /// A number.
+    Number(f64),
+    /// Anything else.
+    Text(String),
+}
+
+/// The answer for one pair of dumps.
+#[derive(Debug, Clone)]
+pub struct Verdict {
+    /// How the runs compare.
+    pub status: Status,
+    /// What is compared.
+    pub mode: Mode,
+    /// The operation to look at.
+    pub culprit: Option<Culprit>,
+    /// Records of the target, of the golden run, and pairs of them.
+    pub counts: Counts,
+    /// What was tolerated.
+    pub tolerances: Tolerances,
+}
+
+/// How much was compared.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Pairs of records.
+    pub paired: usize,
+    /// Of those, found by their place in the sequence of calls.
+    pub aligned: usize,
+    /// Records only the target has.
+    pub only_target: usize,
+    /// Records only the golden run has.
+    pub only_golden: usize,
+    /// Pairs of records with a value beyond tolerance.
+    pub differing: usize,
+}
+
+/// What a verdict is made of.
+pub struct Input<'a> {
+    /// The run in question.
+    pub target: &'a Side,
+    /// The run it is measured against.
+    pub golden: &'a Side,
+    /// What is compared.
+    pub mode: Mode,
+    /// Rows paired by a mapping of the user; others are paired by name here.
+    pub mapped: &'a [RowPair],
+    /// Real data of pairs of rows.
+    pub real: HashMap<(usize, usize), TensorComparison>,
+    /// Measures real data of pairs of rows that are not in `real`.
+    pub measure: &'a dyn Fn(&[(usize, usize)]) -> Vec<TensorComparison>,
+    /// Module calls in which records of the target and of the golden run were made.
+    pub constructs: (&'a Construct, &'a Construct),
+    /// Call stacks of the target.
+    pub stacks: Option<&'a Stacks>,
+    /// What is tolerated.
+    pub tolerances: Tolerances,
+}
+
+/// The verdict, and what can be said about each row.
+pub struct Judgement {
+    /// The answer.
+    pub verdict: Verdict,
+    /// Rows that could be measured, by rows of the target.
+    pub rows: HashMap<usize, RowDetail>,
+    /// Records only the golden run has.
+    pub golden_only: Vec<GoldenOnly>,
+}
+
+/// Judges two dumps.
+pub fn judge(input: Input<'_>) -> Judgement {
+    let Input { target, golden, mode, mapped, mut real, measure, constructs, stacks, tolerances } = input;
+    let alignment = align::align(target, golden, constructs, &mapped_records(target, golden, mapped));
+    if mode == Mode::All {
+        let missing: Vec<(usize, usize)> = alignment
+            .pairs
+            .iter()
+            .flat_map(|&pair| rows_of_pair(target, golden, pair))
+            .filter(|rows| !real.contains_key(rows))
+            .collect();
+        let measured = measure(&missing);
+        real.extend(missing.into_iter().zip(measured));
+    }
+    let dumps = Dumps { target, golden, mode, real: &real, tolerances: &tolerances };
+    let (judged, errors) = judge_records(&dumps, &alignment);
+    let parents = parents(target, constructs.0);
+    let counts = Counts {
+        paired: alignment.pairs.len(),
+        aligned: alignment.pairs.iter().filter(|pair| pair.method == MatchMethod::Aligned).count(),
+        only_target: alignment.only_target.len(),
+        only_golden: alignment.only_golden.len(),
+        differing: judged.iter().filter(|one| one.output.differs() || one.incoming().differs()).count(),
+    };
+    let origin = find_origin(&dumps, &alignment, &judged, &parents);
+    let complete = counts.only_target + counts.only_golden == 0;
+    let status = match origin {
+        None if counts.paired == 0 => Status::Failed,
+        None if complete && judged.iter().all(|one| one.equal) => Status::Identical,
+        None => Status::WithinTolerance,
+        Some(Origin { place: Place::Dtype(_), .. }) => Status::Diverged,
+        Some(Origin { place: Place::Input(_), .. }) => Status::DiffersAtInput,
+        Some(Origin { place: Place::Parameters(_), .. }) => {
+            let with_parameters = judged.iter().filter(|one| !one.parameters.error.is_nan());
+            let differing = with_parameters.filter(|one| one.parameters.differs()).count();
+            let modules = judged.iter().filter(|one| has_parameters(target, one.pair.target)).count();
+            if differing * 2 > modules.max(2) { Status::DiffersAtInput } else { Status::Diverged }
+        }
+        Some(_) => Status::Diverged,
+    };
+    let culprit = origin.map(|origin| make_culprit(&dumps, &judged, origin, stacks));
+    let rows = details::row_details(&dumps, &alignment, &judged, &errors);
+    let golden_only = details::golden_only(golden, &alignment.only_golden);
+    Judgement { verdict: Verdict { status, mode, culprit, counts, tolerances }, rows, golden_only }
+}
+
+fn has_parameters(side: &Side, record: usize) -> bool {
+    side.rows_of(record).iter().any(|row| row.role == crate::side::Role::Parameters)
+}
+
+/// The golden record most rows of a target record were mapped to.
+fn mapped_records(target: &Side, golden: &Side, mapped: &[RowPair]) -> HashMap<usize, usize> {
+    let mut votes: HashMap<usize, HashMap<usize, usize>> = HashMap::new();
+    for pair in mapped {
+        if let Ok(other) = pair.golden {
+            let record = target.rows[pair.target].record as usize;
+            *votes.entry(record).or_default().entry(golden.rows[other].record as usize).or_default() += 1;
+        }
+    }
+    let most = |votes: HashMap<usize, usize>| {
+        votes
+            .into_iter()
+            .max_by_key(|&(record, count)| (count, std::cmp::Reverse(record)))
+            .map(|(record, _)| record)
+    };
+    votes.into_iter().filter_map(|(record, votes)| Some((record, most(votes)?))).collect()
+}
+
+fn make_culprit(
+    dumps: &Dumps<'_>,
+    judged: &[records::Judged],
+    origin: Origin,
+    stacks: Option<&Stacks>,
+) -> Culprit {
+    let (target, golden) = (dumps.target, dumps.golden);
+    let name_of = |index: usize| target.records[judged[index].pair.target].name.to_string();
+    let (finding, index, next) = match origin.place {
+        Place::Call(index) => (Finding::Computes, Some(index), None),
+        Place::Argument(index) => (Finding::Argument, Some(index), None),
+        Place::Dtype(index) => (Finding::Dtype, Some(index), None),
+        Place::Parameters(index) => (Finding::Parameters, Some(index), None),
+        Place::Input(index) => (Finding::Input, Some(index), None),
+        Place::OnlyTarget(_) => (Finding::OnlyTarget, None, None),
+        Place::OnlyGolden(_) => (Finding::OnlyGolden, None, None),
+        Place::Between(producer, consumer) => match judged[consumer].way {
+            align::Way::Backward => (Finding::ChangedBefore, Some(consumer), None),
+            _ => (Finding::ChangedAfter, Some(producer), Some(name_of(consumer))),
+        },
+    };
+    let (name, golden_name, position) = match (origin.place, index) {
+        (_, Some(index)) => {
+            let pair = judged[index].pair;
+            (name_of(index), Some(golden.records[pair.golden].name.to_string()), pair.target)
+        }
+        (Place::OnlyGolden(record), None) => {
+            let name = golden.records[record].name.to_string();
+            (name.clone(), Some(name), record)
+        }
+        (Place::OnlyTarget(record), None) => (target.records[record].name.to_string(), None, record),
+        (_, None) => (String::new(), None, 0),
+    };
+    let mut evidence = evidence(dumps, origin.evidence);
+    if let Some(argument) =
+        index.and_then(|index| judged[index].argument).filter(|_| finding == Finding::Argument)
+    {
+        let (one, other) = (&target.rows[argument.0], &golden.rows[argument.1]);
+        evidence.insert(0, ("argument", Evidence::Text(one.name.to_string())));
+        evidence.insert(1, ("NPU value", scalar_evidence(one)));
+        evidence.insert(2, ("Bench value", scalar_evidence(other)));
+    }
+    Culprit {
+        direction: origin::direction(align::CallName::of(&name).way),
+        stack: stacks.and_then(|stacks| stacks.of(&name)).cloned(),
+        method: index.map_or(MatchMethod::Exact, |index| judged[index].pair.method),
+        errors: index.map_or((0.0, f64::INFINITY), |index| {
+            (judged[index].incoming().error, judged[index].output.error)
+        }),
+        name,
+        golden_name,
+        finding,
+        next,
+        evidence,
+        position,
+    }
+}
+
+fn scalar_evidence(leaf: &Leaf) -> Evidence {
+    match &leaf.statistics[0] {
+        crate::side::Scalar::Text(text) => Evidence::Text(text.to_string()),
+        crate::side::Scalar::Bool(value) => Evidence::Text(if *value { "True" } else { "False" }.to_owned()),
+        crate::side::Scalar::Null => Evidence::Text("None".to_owned()),
+        other => Evidence::Number(other.number().unwrap_or(f64::NAN)),
+    }
+}
+
+/// The figures of a row as tables have them.
+fn evidence(dumps: &Dumps<'_>, rows: Option<(usize, usize)>) -> Vec<(&'static str, Evidence)> {
+    let Some((row, other)) = rows else { return Vec::new() };
+    let target = &dumps.target.rows[row];
+    let mut figures = vec![("NPU Name", Evidence::Text(target.name.to_string()))];
+    let Some(golden) = dumps.golden.rows.get(other) else {
+        figures.push(("Bench Name", Evidence::Text("N/A".to_owned())));
+        return figures;
+    };
+    let text = |text: &str| Evidence::Text(text.to_owned());
+    figures.push(("Bench Name", text(&golden.name)));
+    figures.push(("NPU Dtype", text(&target.dtype)));
+    figures.push(("Bench Dtype", text(&golden.dtype)));
+    figures.push(("NPU Tensor Shape", text(&target.shape)));
+    figures.push(("Bench Tensor Shape", text(&golden.shape)));
+    if dumps.mode == Mode::Md5 {
+        figures.push(("NPU MD5", text(target.md5.as_deref().unwrap_or("N/A"))));
+        figures.push(("BENCH MD5", text(golden.md5.as_deref().unwrap_or("N/A"))));
+        return figures;
+    }
+    if let Some(real) = dumps.real.get(&(row, other)) {
+        for (header, cell) in METRIC_HEADERS.iter().zip(&real.metrics) {
+            figures.push((
+                header,
+                match cell {
+                    MetricCell::Number(value) => Evidence::Number(*value),
+                    MetricCell::Text(word) => text(word),
+                },
+            ));
+        }
+    } else {
+        for index in 0..4 {
+            let Difference::Number(value, percent) =
+                difference(&target.statistics[index], &golden.statistics[index])
+            else {
+                continue;
+            };
+            figures.push((DIFFERENCE_HEADERS[index], Evidence::Number(value)));
+            if let Some(percent) = percent {
+                figures.push((
+                    DIFFERENCE_HEADERS[index + 4],
+                    Evidence::Text(format!("{}%", float_repr(percent))),
+                ));
+            }
+        }
+    }
+    for (index, leaf) in [target, golden].into_iter().enumerate() {
+        for (header, scalar) in STATISTICS_HEADERS[index * 4..].iter().zip(&leaf.statistics) {
+            if let Some(value) = scalar.number() {
+                figures.push((header, Evidence::Number(value)));
+            }
+        }
+    }
+    figures
+}

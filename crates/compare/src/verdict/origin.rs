@@ -1,0 +1,210 @@
+//! Where a difference begins: the first call, in the order of execution, that gets what it should and does not give
+//! what it should.
+
+use std::collections::HashMap;
+
+use super::align::{Alignment, Way};
+use super::records::{Dumps, Judged, Worst};
+use crate::side::{Leaf, Role, Scalar, Side};
+
+/// Where a difference begins.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Origin {
+    pub(super) place: Place,
+    /// The row that shows it.
+    pub(super) evidence: Option<(usize, usize)>,
+}
+
+/// The record a difference begins at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// A call both runs make; what goes in agrees, what comes out does not.
+    Call(usize),
+    /// As [`Place::Call`]; an argument that is no tensor differs.
+    Argument(usize),
+    /// As [`Place::Call`]; only the dtype of a result differs.
+    Dtype(usize),
+    /// The parameters of a module differ before anything else does.
+    Parameters(usize),
+    /// A value from outside differs where it enters.
+    Input(usize),
+    /// A call only the target makes (index of its record there).
+    OnlyTarget(usize),
+    /// A call only the golden run makes.
+    OnlyGolden(usize),
+    /// A value that was right when the first call gave it and wrong when the second one got it (pairs of both).
+    Between(usize, usize),
+}
+
+/// Finds where the difference begins. `judged` is in the order of execution; `parents` are of the target's records.
+pub(super) fn find_origin(
+    dumps: &Dumps<'_>,
+    alignment: &Alignment,
+    judged: &[Judged],
+    parents: &[Option<usize>],
+) -> Option<Origin> {
+    let entrance = judged.iter().position(|one| one.incoming().differs());
+    let candidate = first_candidate(judged, parents);
+    if let Some(input) = entrance
+        && candidate.is_none_or(|candidate| input_comes_first(judged, input, candidate, parents))
+        && let Some(origin) = explain_input(dumps, alignment, judged, input)
+    {
+        return Some(origin);
+    }
+    if let Some(index) = candidate {
+        let origin = trace_back(judged, index, parents);
+        let one = &judged[origin];
+        let place = match one.argument {
+            Some(_) => Place::Argument(origin),
+            None => Place::Call(origin),
+        };
+        return Some(Origin { place, evidence: one.output.rows });
+    }
+    // Nothing differs in value; a dtype that changed on the way is still worth a word.
+    let index = judged.iter().position(|one| one.dtype.is_some())?;
+    let index = innermost(index, parents, judged, |one| one.dtype.is_some());
+    Some(Origin { place: Place::Dtype(index), evidence: judged[index].dtype })
+}
+
+/// The first call that introduces an error, and of those it was made of the first one, down to the innermost.
+fn first_candidate(judged: &[Judged], parents: &[Option<usize>]) -> Option<usize> {
+    let first = judged.iter().position(Judged::introduces)?;
+    Some(innermost(first, parents, judged, Judged::introduces))
+}
+
+fn innermost(
+    start: usize,
+    parents: &[Option<usize>],
+    judged: &[Judged],
+    wanted: impl Fn(&Judged) -> bool,
+) -> usize {
+    let mut current = start;
+    while let Some(inner) = judged
+        .iter()
+        .enumerate()
+        .filter(|(index, one)| *index != current && wanted(one))
+        .find(|(_, one)| is_inside(one.pair.target, judged[current].pair.target, parents))
+        .map(|(index, _)| index)
+    {
+        current = inner;
+    }
+    current
+}
+
+fn is_inside(record: usize, outer: usize, parents: &[Option<usize>]) -> bool {
+    let mut current = parents.get(record).copied().flatten();
+    // Bounded: a file may claim that modules contain each other.
+    for _ in 0..parents.len().min(1000) {
+        match current {
+            Some(parent) if parent == outer => return true,
+            Some(parent) => current = parents.get(parent).copied().flatten(),
+            None => return false,
+        }
+    }
+    false
+}
+
+/// Whether a differing input is earlier than, and not caused by, the call that introduces an error.
+fn input_comes_first(judged: &[Judged], input: usize, candidate: usize, parents: &[Option<usize>]) -> bool {
+    let (inner, outer) = (judged[candidate].pair.target, judged[input].pair.target);
+    // A module whose inputs agree is not blamed for what a part of it gets from elsewhere, and the reverse.
+    input < candidate && !is_inside(inner, outer, parents)
+        || is_inside(outer, inner, parents) && judged[input].parameters.differs()
+}
+
+/// Where a value that differs on the way in comes from.
+fn explain_input(
+    dumps: &Dumps<'_>,
+    alignment: &Alignment,
+    judged: &[Judged],
+    index: usize,
+) -> Option<Origin> {
+    let one = &judged[index];
+    if one.parameters.differs() && !one.input.differs() {
+        return Some(Origin { place: Place::Parameters(index), evidence: one.parameters.rows });
+    }
+    let (row, other) = one.input.rows?;
+    let evidence = one.input.rows;
+    let in_target = Producers::before(dumps.target, one.pair.target);
+    let in_golden = Producers::before(dumps.golden, one.pair.golden);
+    let target_source = in_target.of(&dumps.target.rows[row]);
+    let golden_source = in_golden.of(&dumps.golden.rows[other]);
+    if let Some(source) = target_source
+        && alignment.only_target.contains(&source)
+    {
+        return Some(Origin { place: Place::OnlyTarget(source), evidence });
+    }
+    let Some(source) = golden_source else {
+        return Some(Origin { place: Place::Input(index), evidence });
+    };
+    if alignment.only_golden.contains(&source) {
+        return Some(Origin { place: Place::OnlyGolden(source), evidence });
+    }
+    let producer = judged.iter().position(|other| other.pair.golden == source)?;
+    let between = judged[producer].pair.target..one.pair.target;
+    if let Some(&extra) = alignment.only_target.iter().rfind(|&&record| between.contains(&record)) {
+        return Some(Origin { place: Place::OnlyTarget(extra), evidence });
+    }
+    Some(Origin { place: Place::Between(producer, index), evidence })
+}
+
+/// A call that only makes an error larger leads back to the one that made it.
+fn trace_back(judged: &[Judged], index: usize, parents: &[Option<usize>]) -> usize {
+    let incoming = judged[index].incoming().error;
+    if incoming * 10.0 < judged[index].output.error {
+        return index;
+    }
+    let introduces_it = |one: &Judged| {
+        let output: Worst = one.output;
+        output.error >= incoming * 0.3 && one.incoming().error * 10.0 < output.error
+    };
+    match judged[..index].iter().position(introduces_it) {
+        Some(first) => innermost(first, parents, judged, introduces_it),
+        None => index,
+    }
+}
+
+/// Records by the values they gave: what was computed once and used later is recognised by its figures.
+struct Producers<'a> {
+    records: HashMap<Figures<'a>, usize>,
+}
+
+type Figures<'a> = (&'a str, [u64; 4], Option<&'a str>);
+
+impl<'a> Producers<'a> {
+    fn before(side: &'a Side, record: usize) -> Producers<'a> {
+        let mut records = HashMap::new();
+        for index in 0..record.min(side.records.len()) {
+            for leaf in side.rows_of(index) {
+                // What a call returned; else what it was given, if nobody is known to have made it.
+                let figures = figures(leaf);
+                if leaf.is_tensor() && leaf.role == Role::Output {
+                    records.insert(figures, index);
+                } else if leaf.is_tensor() && leaf.role == Role::Input {
+                    records.entry(figures).or_insert(index);
+                }
+            }
+        }
+        Producers { records }
+    }
+
+    fn of(&self, leaf: &'a Leaf) -> Option<usize> {
+        self.records.get(&figures(leaf)).copied()
+    }
+}
+
+fn figures(leaf: &Leaf) -> Figures<'_> {
+    let bits = leaf.statistics.each_ref().map(|scalar| match scalar {
+        Scalar::Bool(value) => u64::from(*value),
+        other => other.number().map_or(u64::MAX, f64::to_bits),
+    });
+    (&leaf.shape, bits, leaf.md5.as_deref())
+}
+
+/// Which way a call goes, for those who read the verdict.
+pub(super) fn direction(way: Way) -> &'static str {
+    match way {
+        Way::Backward | Way::ParametersGrad => "backward",
+        _ => "forward",
+    }
+}

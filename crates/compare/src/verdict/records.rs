@@ -1,0 +1,282 @@
+//! The records of both runs as they are judged: errors of what goes into each call and of what comes out of it.
+
+use std::collections::HashMap;
+
+use super::align::{Alignment, CallName, RecordPair, Way};
+use super::errors::{self, Kind, RowError};
+use super::tolerance::{Precision, Tolerances};
+use crate::side::{Construct, Leaf, Role, Side};
+use crate::table::Mode;
+use crate::tensor_pair::TensorComparison;
+
+/// The row that is furthest apart of those that were looked at.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Worst {
+    /// Error as a share of the size of the values.
+    pub(super) error: f64,
+    /// Error in multiples of what is tolerated.
+    pub(super) excess: f64,
+    /// The rows, if any differ.
+    pub(super) rows: Option<(usize, usize)>,
+}
+
+impl Worst {
+    fn take(&mut self, error: f64, tolerance: f64, rows: (usize, usize)) {
+        let excess = if error == 0.0 { 0.0 } else { error / tolerance };
+        if excess > self.excess {
+            *self = Worst { error, excess, rows: Some(rows) };
+        }
+    }
+
+    /// Whether it is beyond tolerance.
+    pub(super) fn differs(&self) -> bool {
+        self.excess > 1.0
+    }
+
+    pub(super) fn or_worse(self, other: Worst) -> Worst {
+        if other.excess > self.excess { other } else { self }
+    }
+}
+
+/// A pair of records and how far apart they are.
+#[derive(Debug, Clone)]
+pub(super) struct Judged {
+    pub(super) pair: RecordPair,
+    pub(super) way: Way,
+    pub(super) input: Worst,
+    pub(super) parameters: Worst,
+    pub(super) output: Worst,
+    /// An argument that is no tensor and differs.
+    pub(super) argument: Option<(usize, usize)>,
+    /// A result whose dtype differs while those of the arguments do not.
+    pub(super) dtype: Option<(usize, usize)>,
+    /// Whether anything at all differs, be it within tolerance.
+    pub(super) equal: bool,
+}
+
+impl Judged {
+    /// What went in, parameters included.
+    pub(super) fn incoming(&self) -> Worst {
+        self.input.or_worse(self.parameters)
+    }
+
+    /// Whether the error that comes out did not come in: by a factor, because rounding grows a little everywhere.
+    pub(super) fn introduces(&self) -> bool {
+        let incoming = self.incoming();
+        self.output.differs() && !incoming.differs() && self.output.error > 3.0 * incoming.error
+    }
+}
+
+/// Errors of single rows, by rows of the target.
+pub(super) type RowErrors = HashMap<usize, (usize, RowError, f64)>;
+
+/// What judging needs to know of two dumps.
+pub(super) struct Dumps<'a> {
+    pub(super) target: &'a Side,
+    pub(super) golden: &'a Side,
+    pub(super) mode: Mode,
+    pub(super) real: &'a HashMap<(usize, usize), TensorComparison>,
+    pub(super) tolerances: &'a Tolerances,
+}
+
+/// Rows of a record pair that belong together: those with the same name behind the record's.
+pub(super) fn rows_of_pair(target: &Side, golden: &Side, pair: RecordPair) -> Vec<(usize, usize)> {
+    let (record, other) = (&target.records[pair.target], &golden.records[pair.golden]);
+    let by_suffix: HashMap<&str, usize> =
+        other.rows.clone().map(|row| (golden.rows[row].suffix(other), row)).collect();
+    record
+        .rows
+        .clone()
+        .filter_map(|row| Some((row, *by_suffix.get(target.rows[row].suffix(record))?)))
+        .collect()
+}
+
+/// Judges every pair, in the order of the target. Gradients of parameters count as results of the backward call of
+/// their module.
+pub(super) fn judge_records(dumps: &Dumps<'_>, alignment: &Alignment) -> (Vec<Judged>, RowErrors) {
+    let floor = gradient_floor(dumps.golden);
+    let mut errors = RowErrors::new();
+    let mut coarsest = Precision::Exact;
+    let mut judged: Vec<Judged> =
+        alignment.pairs.iter().map(|&pair| judge(dumps, pair, floor, &mut coarsest, &mut errors)).collect();
+    attach_parameter_gradients(dumps.target, &mut judged);
+    (judged, errors)
+}
+
+/// Gradients below this are what is left of larger ones that cancel: their digits mean nothing.
+fn gradient_floor(golden: &Side) -> f64 {
+    let gradients = golden.rows.iter().filter(|row| row.role == Role::ParametersGrad);
+    1e-4 * gradients.filter_map(errors::size_of).fold(0.0, f64::max)
+}
+
+fn judge(
+    dumps: &Dumps<'_>,
+    pair: RecordPair,
+    gradient_floor: f64,
+    coarsest: &mut Precision,
+    errors: &mut RowErrors,
+) -> Judged {
+    let name = &dumps.target.records[pair.target].name;
+    let mut judged = Judged {
+        pair,
+        way: CallName::of(name).way,
+        input: Worst::default(),
+        parameters: Worst::default(),
+        output: Worst::default(),
+        argument: None,
+        dtype: None,
+        equal: true,
+    };
+    // What `empty` and its like return was never computed.
+    let uninitialised = is_uninitialised(name);
+    let rows = rows_of_pair(dumps.target, dumps.golden, pair);
+    let backward_size = rows
+        .iter()
+        .filter(|_| judged.way == Way::Backward)
+        .map(|&(_, other)| &dumps.golden.rows[other])
+        .filter(|leaf| leaf.role == Role::Input)
+        .filter_map(errors::size_of)
+        .fold(0.0, f64::max);
+    let mut dtypes_of_input_agree = true;
+    for &(row, other) in &rows {
+        let (target, golden) = (&dumps.target.rows[row], &dumps.golden.rows[other]);
+        if judged.argument.is_none() && errors::arguments_differ(target, golden) {
+            judged.argument = Some((row, other));
+            judged.equal = false;
+        }
+        let floor = match (judged.way, target.role) {
+            (Way::ParametersGrad, _) => gradient_floor,
+            (Way::Backward, Role::Output) => 1e-3 * backward_size,
+            _ => 0.0,
+        };
+        let real = dumps.real.get(&(row, other));
+        let Some(error) = errors::row_error(dumps.mode, target, golden, real, floor) else { continue };
+        let own = errors::precision(target, golden);
+        if own != Precision::Exact {
+            *coarsest = (*coarsest).max(Precision::of(&golden.dtype));
+        }
+        let precision = if own == Precision::Exact { own } else { own.max(*coarsest) };
+        let tolerance = dumps.tolerances.of(precision);
+        if target.role == Role::Output && uninitialised {
+            continue;
+        }
+        errors.insert(row, (other, error, tolerance));
+        let excess_base = if error.error == 0.0 { 1.0 } else { tolerance };
+        match target.role {
+            Role::Input => judged.input.take(error.error, excess_base, (row, other)),
+            Role::Parameters => judged.parameters.take(error.error, excess_base, (row, other)),
+            Role::Output | Role::ParametersGrad => judged.output.take(error.error, excess_base, (row, other)),
+        }
+        judged.equal &= error.error == 0.0;
+        let same_dtype = target.dtype == golden.dtype;
+        match target.role {
+            Role::Output if !same_dtype && dtypes_of_input_agree => {
+                judged.dtype.get_or_insert((row, other));
+            }
+            Role::Input | Role::Parameters => dtypes_of_input_agree &= same_dtype,
+            _ => {}
+        }
+    }
+    let mut missing = missing_results(dumps, pair, &rows);
+    if let Some(row) = missing.next()
+        && !uninitialised
+    {
+        judged.output.take(f64::INFINITY, 1.0, (row, usize::MAX));
+        judged.equal = false;
+    }
+    judged
+}
+
+/// Results of the target that are tensors and have nothing on the other side.
+fn missing_results(
+    dumps: &Dumps<'_>,
+    pair: RecordPair,
+    rows: &[(usize, usize)],
+) -> impl Iterator<Item = usize> {
+    let record = &dumps.target.records[pair.target];
+    let is_result = |leaf: &Leaf| leaf.role == Role::Output && leaf.is_tensor();
+    let has_results = |side: &Side, record: usize| side.rows_of(record).iter().any(is_result);
+    // Nothing at all on one side is a difference of what was collected, not of what was computed.
+    let comparable = has_results(dumps.golden, pair.golden);
+    let paired: std::collections::HashSet<usize> = rows.iter().map(|&(row, _)| row).collect();
+    record
+        .rows
+        .clone()
+        .filter(|&row| comparable && is_result(&dumps.target.rows[row]) && !paired.contains(&row))
+        .collect::<Vec<_>>()
+        .into_iter()
+}
+
+fn is_uninitialised(name: &str) -> bool {
+    const NAMES: [&str; 6] =
+        ["empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "empty_with_format"];
+    let api = CallName::of(name).base.rsplit('.').next().unwrap_or_default();
+    NAMES.contains(&api)
+}
+
+fn attach_parameter_gradients(target: &Side, judged: &mut Vec<Judged>) {
+    let mut backward: HashMap<&str, usize> = HashMap::new();
+    for (index, one) in judged.iter().enumerate().filter(|(_, one)| one.way == Way::Backward) {
+        backward.insert(CallName::of(&target.records[one.pair.target].name).base, index);
+    }
+    let mut attached = Vec::new();
+    for (index, one) in judged.iter().enumerate().filter(|(_, one)| one.way == Way::ParametersGrad) {
+        let base = CallName::of(&target.records[one.pair.target].name).base;
+        if let Some(&owner) = backward.get(base) {
+            attached.push((index, owner));
+        }
+    }
+    for &(index, owner) in &attached {
+        let (output, equal) = (judged[index].output, judged[index].equal);
+        judged[owner].output = judged[owner].output.or_worse(output);
+        judged[owner].equal &= equal;
+    }
+    let gone: std::collections::HashSet<usize> = attached.into_iter().map(|(index, _)| index).collect();
+    let mut index = 0;
+    judged.retain(|_| {
+        index += 1;
+        !gone.contains(&(index - 1))
+    });
+}
+
+/// The module call each record was made in, by index; from construct.json, or from the names of modules.
+pub(super) fn parents(side: &Side, construct: &Construct) -> Vec<Option<usize>> {
+    let by_name = side.records_by_name();
+    if !construct.is_empty() {
+        let parent = |name: &str| by_name.get(&**construct.parent(name)?).copied();
+        return side.records.iter().map(|record| parent(&record.name)).collect();
+    }
+    // `Module.a.b.Linear.forward.0` was called in `Module.a.….forward.0`, whatever the class of that.
+    let calls: Vec<Option<(Way, &str)>> = side
+        .records
+        .iter()
+        .map(|record| {
+            let call = CallName::of(&record.name);
+            let is_module = record.name.starts_with("Module.") || record.name.starts_with("Cell.");
+            Some((call.way, call.base.rsplit_once('.').filter(|_| is_module)?.0))
+        })
+        .collect();
+    let modules: HashMap<(Way, &str), usize> =
+        calls.iter().enumerate().filter_map(|(index, call)| Some(((*call)?, index))).collect();
+    let parent = |(way, path): (Way, &str)| {
+        let mut path = path;
+        while let Some((outer, _)) = path.rsplit_once('.') {
+            if let Some(&index) = modules.get(&(way, outer)) {
+                return Some(index);
+            }
+            path = outer;
+        }
+        None
+    };
+    calls.into_iter().map(|call| call.and_then(parent)).collect()
+}
+
+/// A word for what is different about a row.
+pub(super) fn kind_word(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Values => "values",
+        Kind::NotFinite => "nan or inf",
+        Kind::Shape => "shape",
+        Kind::Checksum => "checksum",
+    }
+}

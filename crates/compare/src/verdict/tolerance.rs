@@ -1,0 +1,141 @@
+//! How far two values may be apart: per dtype, as a share of the size of the values.
+
+use std::fmt::Write;
+
+use crate::error::{Code, CompareError};
+
+/// Classes of dtypes with a tolerance of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Precision {
+    /// Integers and bools: equal or not.
+    Exact,
+    /// float64, complex128.
+    Double,
+    /// float32, complex64.
+    Single,
+    /// float16.
+    Half,
+    /// bfloat16.
+    Brain,
+    /// The eight-bit floats.
+    Eight,
+}
+
+impl Precision {
+    /// All of them, from the finest.
+    pub const ALL: [Precision; 6] = [
+        Precision::Exact,
+        Precision::Double,
+        Precision::Single,
+        Precision::Half,
+        Precision::Brain,
+        Precision::Eight,
+    ];
+
+    /// The name in messages and flags.
+    pub fn name(self) -> &'static str {
+        match self {
+            Precision::Exact => "integer",
+            Precision::Double => "float64",
+            Precision::Single => "float32",
+            Precision::Half => "float16",
+            Precision::Brain => "bfloat16",
+            Precision::Eight => "float8",
+        }
+    }
+
+    /// The class of a dtype cell.
+    pub fn of(dtype: &str) -> Precision {
+        let bare = dtype.strip_prefix("torch.").unwrap_or(dtype);
+        let is = |name: &str| bare.eq_ignore_ascii_case(name);
+        if is("float32") || is("complex64") || dtype == "<class 'float'>" {
+            Precision::Single
+        } else if is("bfloat16") {
+            Precision::Brain
+        } else if is("float16") {
+            Precision::Half
+        } else if is("float64") || is("complex128") {
+            Precision::Double
+        } else if bare.len() >= 6 && bare.is_char_boundary(6) && bare[..6].eq_ignore_ascii_case("float8") {
+            Precision::Eight
+        } else {
+            Precision::Exact
+        }
+    }
+}
+
+/// A tolerance for each precision.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Tolerances([f64; 6]);
+
+impl Default for Tolerances {
+    /// Above what the order of summation does to a value, below what a wrong digit of the format does.
+    fn default() -> Tolerances {
+        Tolerances([0.0, 1e-9, 1e-4, 2e-3, 8e-3, 6.25e-2])
+    }
+}
+
+impl Tolerances {
+    /// That of a precision.
+    pub fn of(&self, precision: Precision) -> f64 {
+        self.0[precision as usize]
+    }
+
+    /// Each with its name.
+    pub fn named(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        Precision::ALL.into_iter().map(|precision| (precision.name(), self.of(precision)))
+    }
+
+    /// Changes some: `float32=1e-3,bfloat16=0.02`, or one number for all floats.
+    pub fn with(mut self, text: &str) -> Result<Tolerances, CompareError> {
+        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            let wrong = || {
+                let mut names = String::new();
+                for (name, default) in Tolerances::default().named() {
+                    let _ = write!(names, " {name} ({default:e})");
+                }
+                CompareError::new(Code::InvalidParam, format!("{part:?} is not a tolerance"))
+                    .with_hint(format!("write float32=1e-3,bfloat16=0.02 or one number for all floats; names and defaults:{names}"))
+            };
+            let (name, number) = part.split_once('=').unwrap_or(("", part));
+            let value: f64 = number.trim().parse().map_err(|_| wrong())?;
+            if !(value >= 0.0 && value.is_finite()) {
+                return Err(wrong());
+            }
+            if name.is_empty() {
+                self.0[1..].fill(value);
+                continue;
+            }
+            let precision = Precision::ALL.into_iter().find(|precision| precision.name() == name.trim());
+            self.0[precision.ok_or_else(wrong)? as usize] = value;
+        }
+        Ok(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dtypes_of_both_frameworks_have_a_precision() {
+        assert_eq!(Precision::of("torch.float32"), Precision::Single);
+        assert_eq!(Precision::of("Float16"), Precision::Half);
+        assert_eq!(Precision::of("BFloat16"), Precision::Brain);
+        assert_eq!(Precision::of("torch.float8_e4m3fn"), Precision::Eight);
+        assert_eq!(Precision::of("torch.int64"), Precision::Exact);
+        assert_eq!(Precision::of("<class 'float'>"), Precision::Single);
+    }
+
+    #[test]
+    fn tolerances_can_be_changed_one_by_one_or_together() {
+        let changed = Tolerances::default().with("float32=1e-2").unwrap();
+        assert_eq!(changed.of(Precision::Single), 1e-2);
+        assert_eq!(changed.of(Precision::Half), 2e-3);
+        let all = Tolerances::default().with("0.5").unwrap();
+        assert_eq!((all.of(Precision::Exact), all.of(Precision::Brain)), (0.0, 0.5));
+        for wrong in ["float33=1", "x", "float32=-1", "float32=nan"] {
+            assert!(Tolerances::default().with(wrong).is_err(), "{wrong}");
+        }
+    }
+}
