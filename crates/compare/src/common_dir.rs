@@ -9,7 +9,7 @@ use msprobe_tensor::DType;
 use rayon::prelude::*;
 
 use crate::array::{Array, figures, number_text, shape_text};
-use crate::console::Console;
+use crate::console::{Console, LimitedWarnings};
 use crate::directories::{Directory, walk};
 use crate::error::{Code, CompareError};
 use crate::output::{make_directory, publish};
@@ -124,13 +124,20 @@ fn rows(
             pairs.push((format!("{name}_{number}"), target, partners.get(number)));
         }
     }
+    let not_judged = LimitedWarnings::new(console, "arrays without a verdict");
     let row = |(name, target, golden): (String, &PathBuf, Option<&PathBuf>)| {
-        row(name, target, golden.map(PathBuf::as_path), console)
+        row(name, target, golden.map(PathBuf::as_path), console, &not_judged)
     };
     pairs.into_par_iter().map(row).collect()
 }
 
-fn row(name: String, target: &Path, golden: Option<&Path>, console: &dyn Console) -> Vec<String> {
+fn row(
+    name: String,
+    target: &Path,
+    golden: Option<&Path>,
+    console: &dyn Console,
+    not_judged: &LimitedWarnings<'_>,
+) -> Vec<String> {
     let open = |path: &Path| Array::open(path).map_err(|reason| console.error(&reason)).ok();
     let files = [open(target), golden.and_then(open)];
     let [target_view, golden_view] = [&files[0], &files[1]].map(|file| file.as_ref().and_then(Array::view));
@@ -142,7 +149,7 @@ fn row(name: String, target: &Path, golden: Option<&Path>, console: &dyn Console
         _ => TensorComparison::not_read(&target_name, &golden_name),
     };
     if comparison.accuracy == "None" {
-        console.warning(NOT_JUDGED);
+        not_judged.warning(|| NOT_JUDGED.to_owned());
     }
 
     let views = [&target_view, &golden_view];

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use super::join::{Keyed, Time, outer_join};
 use crate::array::{Array, figures, shape_text};
-use crate::console::Console;
+use crate::console::{Console, Level, LimitedWarnings};
 use crate::directories::Directory;
 use crate::tensor_pair::{MetricCell, NOT_JUDGED, TensorComparison, compare_tensors};
 
@@ -66,11 +66,12 @@ pub(super) fn rows(target: &[&Directory], golden: &[&Directory], console: &dyn C
     let pairs = outer_join(arrays(target, console), arrays(golden, console));
     let size = |path: &Option<PathBuf>| path.as_deref().map_or(0, size_bytes);
     let total = pairs.iter().map(|(target, golden)| size(target) + size(golden)).sum();
+    let not_judged = LimitedWarnings::new(console, "arrays without a verdict");
     console.begin("comparing arrays", total);
     let rows = pairs
         .par_iter()
         .map(|(target, golden)| {
-            let row = row(target.as_deref(), golden.as_deref(), console);
+            let row = row(target.as_deref(), golden.as_deref(), console, &not_judged);
             console.advance(size(target) + size(golden));
             row
         })
@@ -93,7 +94,8 @@ fn arrays(directories: &[&Directory], console: &dyn Console) -> Vec<Keyed<PathBu
             if let Some(ArrayName { key, time }) = ArrayName::parse(name) {
                 found.push(Keyed { key, time, item: directory.path.join(file) });
             } else {
-                console.debug(|| format!("{file} does not have the name of an array, it is left out"));
+                console
+                    .log(Level::Debug, &format!("{file} does not have the name of an array, it is left out"));
             }
         }
     }
@@ -134,14 +136,19 @@ fn open(path: Option<&Path>, console: &dyn Console) -> Option<Array> {
     Array::open(path?).map_err(|reason| console.error(&reason)).ok()
 }
 
-fn row(target: Option<&Path>, golden: Option<&Path>, console: &dyn Console) -> Vec<Cell> {
+fn row(
+    target: Option<&Path>,
+    golden: Option<&Path>,
+    console: &dyn Console,
+    not_judged: &LimitedWarnings<'_>,
+) -> Vec<Cell> {
     let files = [open(target, console), open(golden, console)];
     let [target_view, golden_view] = [&files[0], &files[1]].map(|file| file.as_ref().and_then(Array::view));
     let views = [&target_view, &golden_view];
     let both = target_view.as_ref().zip(golden_view.as_ref());
     let (message, comparison) = both.map_or((NO_ARRAY.to_owned(), None), |(t, g)| compare(t, g));
     if comparison.as_ref().is_some_and(|comparison| comparison.accuracy == "None") {
-        console.warning(NOT_JUDGED);
+        not_judged.warning(|| NOT_JUDGED.to_owned());
     }
 
     let text = |text: Option<String>| text.map_or(Cell::Empty, Cell::Text);
