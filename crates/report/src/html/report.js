@@ -238,7 +238,7 @@ class TableView {
     const content = element("div", "content");
     for (const number of table.details) {
       const value = valueAt(table.columns[number], row);
-      content.append(element("h3", "", table.headers[number]), element("pre", isMissing(value) ? "missing" : "", textOf(value) || "–"));
+      content.append(element("h3", "", table.headers[number]), element("pre", isMissing(value) ? "missing" : "", stackText(value) || "–"));
     }
     const list = element("dl");
     for (const number of this.all) list.append(...this.detail(number, row));
