@@ -52,9 +52,10 @@ function textOf(value) {
   return value === null || value === undefined ? "" : String(value);
 }
 
-// A value in the grid: numbers to seven digits, more of them next to 1, where a cosine must not look perfect.
+// A value in the grid, on one line: numbers to seven digits, more of them next to 1, where a cosine must not look perfect.
 function shortText(value) {
-  if (typeof value !== "number" || Number.isInteger(value)) return textOf(value);
+  if (typeof value !== "number") return textOf(value).replace(/[\r\n]+/g, " ⏎ ");
+  if (Number.isInteger(value)) return String(value);
   const rounded = Number(value.toPrecision(7));
   return String(rounded === 1 ? Number(value.toPrecision(12)) : rounded);
 }
