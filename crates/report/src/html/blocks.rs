@@ -9,6 +9,8 @@ use crate::sheet_json::push_string;
 
 /// Enough that values which repeat are written seldom.
 pub(super) const ROWS_PER_BLOCK: usize = 4096;
+/// After so many rows it shows whether values repeat.
+const ROWS_TO_JUDGE: usize = 256;
 /// Whole numbers beyond this lose digits in a browser and are given as text.
 const EXACT_INTEGER: i128 = 1 << 53;
 
@@ -75,17 +77,23 @@ impl Block {
 }
 
 impl BlockColumn {
+    /// Whether values are worth an index. Once they are not, each counts as new, and it stays so.
+    fn repeats(&self) -> bool {
+        self.rows.len() < ROWS_TO_JUDGE || self.ends.len() * 2 <= self.rows.len()
+    }
+
     fn push(&mut self, value: &[u8]) {
-        let number = match self.numbers.get(value) {
-            Some(&number) => number,
-            None => {
-                let number = self.ends.len() as u32;
-                self.values.extend_from_slice(value);
-                self.ends.push(self.values.len());
+        let repeats = self.repeats();
+        let known = if repeats { self.numbers.get(value).copied() } else { None };
+        let number = known.unwrap_or_else(|| {
+            let number = self.ends.len() as u32;
+            self.values.extend_from_slice(value);
+            self.ends.push(self.values.len());
+            if repeats {
                 self.numbers.insert(value.into(), number);
-                number
             }
-        };
+            number
+        });
         self.rows.push(number);
     }
 

@@ -52,11 +52,28 @@ function textOf(value) {
   return value === null || value === undefined ? "" : String(value);
 }
 
-// A value in the grid: numbers to seven digits, more of them next to 1, where a cosine must not look perfect.
+// A value in the grid, on one line: numbers to seven digits, more of them next to 1, where a cosine must not look perfect.
 function shortText(value) {
-  if (typeof value !== "number" || Number.isInteger(value)) return textOf(value);
+  if (typeof value !== "number") return textOf(value).replace(/[\r\n]+/g, " ⏎ ");
+  if (Number.isInteger(value)) return String(value);
   const rounded = Number(value.toPrecision(7));
   return String(rounded === 1 ? Number(value.toPrecision(12)) : rounded);
+}
+
+// A call stack as lines, where it is written as a Python list of strings; other text as it is.
+function stackText(value) {
+  const text = textOf(value);
+  if (!/^\[(['"])[^]*\1\]$/.test(text)) return text;
+  const escapes = { n: "\n", t: "\t", "'": "'", '"': '"', "\\": "\\" };
+  const items = [];
+  const pattern = /\s*(['"])((?:\\[^]|(?!\1)[^\\])*)\1\s*(,|$)/y;
+  const inner = text.slice(1, -1);
+  while (pattern.lastIndex < inner.length) {
+    const found = pattern.exec(inner);
+    if (!found) return text;
+    items.push(found[2].replace(/\\([^])/g, (all, letter) => escapes[letter] ?? all));
+  }
+  return items.join("\n");
 }
 
 const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?%?$/i;
@@ -225,8 +242,10 @@ function measure(header, column) {
     }
   }
   lengths.sort((a, b) => a - b);
-  const usual = lengths.length ? lengths[Math.floor((lengths.length - 1) * 0.95)] : 0;
-  return { chars: Math.min(48, Math.max(displayLength(header) + 3, usual, 5)), numeric: numbers * 2 > present };
+  const numeric = numbers * 2 > present;
+  // A few long texts may be cut, numbers should not be.
+  const usual = lengths.length ? lengths[Math.floor((lengths.length - 1) * (numeric ? 1 : 0.95))] : 0;
+  return { chars: Math.min(48, Math.max(displayLength(header) + 3, usual, 5)), numeric };
 }
 
 // Wide characters count twice.
@@ -237,5 +256,5 @@ function displayLength(text) {
 }
 
 if (typeof module !== "undefined") {
-  module.exports = { readColumns, valueAt, shortText, numberOf, isMissing, ranks, sortRows, valueTest, filterRows, csvOf, csvCell, measure };
+  module.exports = { readColumns, valueAt, shortText, stackText, numberOf, isMissing, ranks, sortRows, valueTest, filterRows, csvOf, csvCell, measure };
 }

@@ -1,6 +1,5 @@
 // The page: tabs, the bar above a grid, and the panel with the details of a row.
 
-const CHAR_WIDTH = 7.3;
 const TYPING_PAUSE_MS = 180;
 
 function button(text, hint, act, className) {
@@ -9,6 +8,13 @@ function button(text, hint, act, className) {
   if (hint) made.title = hint;
   made.addEventListener("click", act);
   return made;
+}
+
+// Width of a digit in the grid, whatever font there is.
+function digitWidth() {
+  const pen = document.createElement("canvas").getContext("2d");
+  pen.font = `13px ${getComputedStyle(document.body).fontFamily}`;
+  return pen.measureText("0123456789").width / 10;
 }
 
 // Reads the blocks of a table when it is first looked at, and lets go of their text.
@@ -21,8 +27,9 @@ function loadTable(described, number) {
     }
   }
   const table = { ...described, ...readColumns(described.headers.length, described.count, blocks()) };
+  const width = digitWidth();
   const measured = table.columns.map((column, at) => measure(table.headers[at], column));
-  table.widths = measured.map(({ chars }) => Math.round(chars * CHAR_WIDTH) + 22);
+  table.widths = measured.map(({ chars }) => Math.round(chars * width) + 24);
   // Room for the mark of the evidence.
   if (table.widths.length) table.widths[0] += 16;
   table.numeric = measured.map(({ numeric }) => numeric);
@@ -79,6 +86,7 @@ class TableView {
     const area = element("div", "area");
     area.append(this.grid.scroller, this.panel);
     this.body.append(this.bar(), area);
+    if (!this.table.count) this.grid.empty.textContent = WORDS.noRows;
     this.refreshColumns();
     this.refilter();
   }
@@ -238,7 +246,7 @@ class TableView {
     const content = element("div", "content");
     for (const number of table.details) {
       const value = valueAt(table.columns[number], row);
-      content.append(element("h3", "", table.headers[number]), element("pre", isMissing(value) ? "missing" : "", textOf(value) || "–"));
+      content.append(element("h3", "", table.headers[number]), element("pre", isMissing(value) ? "missing" : "", stackText(value) || "–"));
     }
     const list = element("dl");
     for (const number of this.all) list.append(...this.detail(number, row));

@@ -25,6 +25,7 @@ const ENGLISH = {
   row: (number) => `Row ${number}`,
   sortHint: "Click to sort",
   none: "No rows match the filters",
+  noRows: "This table has no rows",
 };
 const CHINESE = {
   search: "搜索所有列",
@@ -51,6 +52,7 @@ const CHINESE = {
   row: (number) => `第 ${number} 行`,
   sortHint: "点击排序",
   none: "没有符合条件的行",
+  noRows: "此表没有数据",
 };
 const CHINESE_READER = typeof navigator !== "undefined" && /^zh/i.test(navigator.language || "");
 const WORDS = CHINESE_READER ? CHINESE : ENGLISH;
