@@ -195,9 +195,6 @@ fn newer(
 /// The straight answer, and where the tables are.
 fn finish(outcome: &Outcome, options: &Options, console: &dyn Console) -> Result<Status, CompareError> {
     outcome.write_verdict(&options.output, &options.tolerances, console)?;
-    for failure in &outcome.failures {
-        console.error(failure);
-    }
     announce_end(console);
     say(&outcome.paragraph());
     if outcome.parts.iter().any(|part| !part.files.is_empty()) {

@@ -28,7 +28,7 @@ pub fn compare_tensor_files(
     let files = Files { target: target.tensor_dir(), golden: golden.tensor_dir() };
     let sizes: Vec<u64> = pairs.par_iter().map(|pair| files.size(target, golden, pair)).collect();
     console.begin("comparing tensors", sizes.iter().sum());
-    let results: Vec<(TensorComparison, Option<String>)> = pairs
+    let results: Vec<(TensorComparison, Option<Failure>)> = pairs
         .par_iter()
         .zip(&sizes)
         .with_max_len(1)
@@ -39,6 +39,9 @@ pub fn compare_tensor_files(
         })
         .collect();
     console.end();
+    for failure in results.iter().filter_map(|(_, failure)| failure.as_ref()) {
+        console.error(&failure.line);
+    }
     let not_judged = LimitedWarnings::new(console, "rows without a figure to judge by");
     let mut failures = Vec::new();
     let mut comparisons = Vec::with_capacity(results.len());
@@ -49,7 +52,7 @@ pub fn compare_tensor_files(
         if comparison.accuracy == "None" {
             not_judged.warning(|| NOT_JUDGED.to_owned());
         }
-        failures.extend(failure);
+        failures.extend(failure.map(|failure| failure.reason));
         comparisons.push(comparison);
     }
     (comparisons, failures)
@@ -77,37 +80,58 @@ impl Files {
         size(&self.target, name) + size(&self.golden, other)
     }
 
-    fn compare(&self, target: &Leaf, golden: Option<&Leaf>) -> (TensorComparison, Option<String>) {
+    fn compare(&self, target: &Leaf, golden: Option<&Leaf>) -> (TensorComparison, Option<Failure>) {
         let Some(target_name) = &target.data_name else { return (TensorComparison::no_bench(), None) };
         let Some(golden) = golden else { return (TensorComparison::no_bench(), None) };
         let Some(golden_name) = &golden.data_name else { return (TensorComparison::no_bench_file(), None) };
         let opened =
             open(&self.target, target_name).and_then(|target| Ok((target, open(&self.golden, golden_name)?)));
-        match opened {
+        let failure = match &opened {
             Ok((target, golden)) => match (target.view(0), golden.view(0)) {
-                (Ok(target), Ok(golden)) => (compare_tensors(&target, &golden), None),
-                (Err(error), _) | (_, Err(error)) => not_read(target_name, golden_name, error.to_string()),
+                (Ok(target), Ok(golden)) => return (compare_tensors(&target, &golden), None),
+                (Err(error), _) => Failure::unreadable(&self.target.join(&**target_name), &error),
+                (_, Err(error)) => Failure::unreadable(&self.golden.join(&**golden_name), &error),
             },
-            Err(reason) => not_read(target_name, golden_name, reason),
+            Err(failure) => failure.clone(),
+        };
+        (TensorComparison::not_read(target_name, golden_name), Some(failure))
+    }
+}
+
+/// Why a file could not be used.
+#[derive(Debug, Clone)]
+struct Failure {
+    /// The line users of the tool know.
+    line: String,
+    /// All that is known.
+    reason: String,
+}
+
+impl Failure {
+    fn unreadable(path: &Path, error: &dyn std::fmt::Display) -> Failure {
+        let kind = path.extension().unwrap_or_default().to_string_lossy();
+        Failure {
+            line: format!("Failed to load the .{kind} file at {}.", path.display()),
+            reason: error.to_string(),
         }
     }
 }
 
-fn not_read(target: &str, golden: &str, reason: String) -> (TensorComparison, Option<String>) {
-    (TensorComparison::not_read(target, golden), Some(reason))
-}
-
 /// A file that holds one tensor and nothing else.
-fn open(dir: &Path, name: &str) -> Result<TensorFile, String> {
-    // A dump names files in its own directory, and nothing outside of it.
-    if name.contains('/') || name == ".." {
-        return Err(format!("{name}: not a file name"));
-    }
+fn open(dir: &Path, name: &str) -> Result<TensorFile, Failure> {
     let path = dir.join(name);
-    let file = TensorFile::open(&path).map_err(|error| error.to_string())?;
+    // A dump names files in its own directory, and nothing outside of it.
+    if name.contains('/') || name == ".." || !path.is_file() {
+        let line = format!("The file path {} does not exist.", path.display());
+        return Err(Failure { reason: line.clone(), line });
+    }
+    let file = TensorFile::open(&path).map_err(|error| Failure::unreadable(&path, &error))?;
     match file.entries() {
         [only] if only.name.is_empty() => Ok(file),
-        _ => Err(format!("{}: not a single tensor", path.display())),
+        _ => Err(Failure {
+            line: "Failed to detach the loaded tensor.".to_owned(),
+            reason: format!("{}: not a single tensor", path.display()),
+        }),
     }
 }
 

@@ -119,7 +119,7 @@ impl Verdict {
         {
             let _ = write!(text, " Its partner on the bench side is {golden}.");
         }
-        if let Some(frame) = culprit.stack.as_ref().and_then(|stack| stack.first()) {
+        if let Some(frame) = culprit.stack.as_ref().and_then(|stack| own_frame(stack)) {
             let frame: Vec<&str> = frame.split('\n').map(str::trim).collect();
             let _ = write!(text, " Called at {}.", frame.join(" ").trim_end_matches(['.', ' ', ',']));
         }
@@ -177,6 +177,16 @@ impl Verdict {
             format!("{} of the size of the values", short(error))
         }
     }
+}
+
+/// The innermost frame that is not of a library.
+fn own_frame(stack: &[Box<str>]) -> Option<&str> {
+    let of_library = |frame: &str| frame.contains("site-packages/") || frame.contains("dist-packages/");
+    stack
+        .iter()
+        .map(|frame| &**frame)
+        .find(|frame| !of_library(frame))
+        .or_else(|| stack.first().map(|frame| &**frame))
 }
 
 /// A number for people.
