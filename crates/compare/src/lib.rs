@@ -2,6 +2,7 @@
 
 pub mod console;
 pub mod error;
+pub mod mapping;
 pub mod matching;
 pub mod output;
 pub mod python_text;
