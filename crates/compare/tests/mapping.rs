@@ -1,4 +1,5 @@
 //! Recorded comparisons with mappings: each row finds the partner the reference found.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -150,7 +151,7 @@ impl Console for Notes {
 
 /// An API with twelve arguments, a result that is a list, and parameters.
 fn flash() -> Dumps {
-    let arguments = vec!["null"; 12].join(",");
+    let arguments = ["null"; 12].join(",");
     let target = format!(
         r#""Functional.flash.0.forward": {{"input_args": [{arguments}], "input_kwargs": {{"scale": null}},
             "output": [null, [null, null]], "parameters": {{"w": null}}}},
