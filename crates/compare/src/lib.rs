@@ -5,6 +5,7 @@ pub mod console;
 pub mod error;
 pub mod highlight;
 pub mod matching;
+pub mod newest;
 pub mod output;
 pub mod python_text;
 pub mod side;

@@ -101,6 +101,17 @@ pub struct Leaf {
     pub data_name: Option<Box<str>>,
     /// Whether autograd follows it, where that was recorded.
     pub requires_grad: Option<bool>,
+    /// What is done with it, if it is part of a batch of sends and receives.
+    pub p2p: Option<Box<P2pOperation>>,
+}
+
+/// One element of a batch of sends and receives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct P2pOperation {
+    /// `isend` or `irecv`.
+    pub operation: Box<str>,
+    /// The rank at the other end; none if that was not recorded.
+    pub peer: Option<i64>,
 }
 
 impl Leaf {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use msprobe_dump::read::{Json, Member, Members};
 
-use super::{Framework, Leaf, Record, Role, Scalar, Side, Which};
+use super::{Framework, Leaf, P2pOperation, Record, Role, Scalar, Side, Which};
 use crate::console::Console;
 use crate::error::{Code, CompareError};
 use crate::python_text::{python_class, python_str};
@@ -251,8 +251,13 @@ impl<'c> Parser<'c> {
                 rows.push(leaf);
             }
             Json::Map(members) => {
+                let first = rows.len();
                 for (key, member) in members {
                     self.walk(rows, format!("{name}.{key}"), member, role, number_lists, depth + 1)?;
+                }
+                if let Some(p2p) = p2p_operation(value) {
+                    // The tensor is a member of its own there.
+                    rows.iter_mut().skip(first).for_each(|row| row.p2p = Some(p2p.clone()));
                 }
             }
             Json::Null => {
@@ -267,6 +272,7 @@ impl<'c> Parser<'c> {
                     md5: None,
                     data_name: None,
                     requires_grad: None,
+                    p2p: None,
                 });
             }
             _ => {}
@@ -334,6 +340,7 @@ impl<'c> Parser<'c> {
                 Some(Json::Bool(requires_grad)) => Some(*requires_grad),
                 _ => None,
             },
+            p2p: p2p_operation(value),
         }
     }
 
@@ -362,6 +369,17 @@ impl<'c> Parser<'c> {
         }
         text
     }
+}
+
+/// What a batch of sends and receives does with one of its tensors.
+fn p2p_operation(value: &Json<'_>) -> Option<Box<P2pOperation>> {
+    let class = value.get("class_type").and_then(Json::as_str)?;
+    let operation = value.get("op").and_then(Json::as_str).filter(|_| class.ends_with("P2POp"))?;
+    let peer = match value.get("peer") {
+        Some(Json::Int(peer)) => i64::try_from(*peer).ok(),
+        _ => None,
+    };
+    Some(Box::new(P2pOperation { operation: operation.into(), peer }))
 }
 
 /// Whether a record is of a forward or backward call.
