@@ -257,7 +257,9 @@ impl<'c> Parser<'c> {
                 }
                 if let Some(p2p) = p2p_operation(value) {
                     // The tensor is a member of its own there.
-                    rows.iter_mut().skip(first).for_each(|row| row.p2p = Some(p2p.clone()));
+                    for row in rows.iter_mut().skip(first).filter(|row| row.is_tensor()) {
+                        row.p2p = Some(p2p.clone());
+                    }
                 }
             }
             Json::Null => {
