@@ -130,7 +130,8 @@ fn real_data_of_hard_tensors() {
         ]
     );
     assert_eq!(headers[22..], ["Requires_grad Consistent", "Result", "Err_message", "Data_name"]);
-    assert_eq!(table.tensor_pairs().len(), table.len());
+    assert_eq!(table.tensors().len(), table.len());
+    assert!(table.tensor_pairs().len() < table.len(), "some rows have no partner");
     for row in 0..table.len() {
         let (mut csv, mut workbook) = (Cells::default(), Cells::default());
         table.cells(row, &mut csv);

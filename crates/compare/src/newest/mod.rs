@@ -9,6 +9,8 @@ mod pairing;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
+
 use msprobe_report::{CellSink, Fill, SheetRows};
 
 pub use self::difference::{Difference, difference};
@@ -123,8 +125,14 @@ impl<'a> NewestTable<'a> {
     }
 
     /// What was measured of real data, one per row; empty in other modes.
-    pub fn tensor_pairs(&self) -> &[TensorComparison] {
+    pub fn tensors(&self) -> &[TensorComparison] {
         &self.tensors
+    }
+
+    /// The same by rows of the target and of the golden side, for those who pair rows in their own way.
+    pub fn tensor_pairs(&self) -> HashMap<(usize, usize), TensorComparison> {
+        let measured = self.pairs.iter().zip(&self.tensors);
+        measured.filter_map(|(pair, it)| Some(((pair.target, pair.golden.ok()?), it.clone()))).collect()
     }
 
     /// Tensor files that could not be read, and why.
