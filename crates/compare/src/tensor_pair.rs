@@ -2,7 +2,8 @@
 //! with their rounding, and whether accuracy was reached.
 
 use msprobe_tensor::{
-    DType, DTypeClass, NonFinite, PairMetrics, TensorView, compare_pair, compare_real_parts,
+    DType, DTypeClass, NonFinite, PairError, PairMetrics, TensorView, compare_pair, compare_pair_widened,
+    compare_real_parts,
 };
 
 /// Names of the six columns, in the order of [`TensorComparison::metrics`].
@@ -135,19 +136,37 @@ pub fn round_decimals(value: f64, decimals: u32) -> f64 {
 
 /// Measures two tensors that could be read.
 pub fn compare_tensors(target: &TensorView<'_>, golden: &TensorView<'_>) -> TensorComparison {
+    compare_measured(target, golden, compare_pair)
+}
+
+/// Measures them as tables of the newest form do: relative errors in float32 at least, with its own epsilon.
+pub fn compare_tensors_widened(target: &TensorView<'_>, golden: &TensorView<'_>) -> TensorComparison {
+    compare_measured(target, golden, compare_pair_widened)
+}
+
+type Measure = fn(&TensorView<'_>, &TensorView<'_>) -> Result<Option<PairMetrics>, PairError>;
+
+fn compare_measured(target: &TensorView<'_>, golden: &TensorView<'_>, measure: Measure) -> TensorComparison {
     if target.numel() == 0 {
         return TensorComparison::empty();
     }
     if target.shape() != golden.shape() {
         return TensorComparison::shapes_differ();
     }
-    let Ok(Some(pair)) = compare_pair(target, golden) else {
+    let Ok(Some(pair)) = measure(target, golden) else {
         return TensorComparison::unreadable();
     };
     let Some(columns) = Columns::of(target, golden, &pair) else {
         return TensorComparison::unreadable();
     };
-    if target.shape().is_empty() { columns.scalar(target.dtype()) } else { columns.tensor(target, golden) }
+    if !target.shape().is_empty() {
+        return columns.tensor(target, golden);
+    }
+    // The absolute error of a scalar is always taken in the arithmetic of its own dtype.
+    match compare_pair(target, golden) {
+        Ok(Some(whole)) => Columns { whole, ..columns }.scalar(target.dtype()),
+        _ => TensorComparison::unreadable(),
+    }
 }
 
 /// The figures the columns are made of. Apart from the relative error of a complex target against a real golden,

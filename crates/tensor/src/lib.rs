@@ -15,7 +15,9 @@ mod view;
 
 pub use checksum::{crc32, crc32_of_bytes, hash64, md5};
 pub use dtype::{DType, DTypeClass};
-pub use pair::{NonFinite, PairError, PairMetrics, ScaledErrors, compare_pair, compare_real_parts};
+pub use pair::{
+    NonFinite, PairError, PairMetrics, ScaledErrors, compare_pair, compare_pair_widened, compare_real_parts,
+};
 pub use parallel::on_this_thread;
 pub use stats::{Number, Statistics, statistics, statistics_and_crc32};
 pub use view::{BLOCK_ELEMENTS, Endian, TensorView, ViewError, checked_numel, contiguous_strides};

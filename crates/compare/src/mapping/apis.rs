@@ -6,7 +6,7 @@ use std::path::Path;
 use super::builtin_apis::pytorch_name;
 use super::yaml::{self, Node};
 use super::{MappingSource, misshapen};
-use crate::console::Console;
+use crate::console::{Console, Level};
 use crate::error::CompareError;
 use crate::side::{Leaf, Record, Role, Side};
 
@@ -38,7 +38,10 @@ pub fn api_keys(
             unused.insert(&rule.golden);
         }
     }
-    console.debug(|| format!("APIs of the mapping file that the bench side does not have: {unused:?}"));
+    console.log(
+        Level::Debug,
+        &format!("APIs of the mapping file that the bench side does not have: {unused:?}"),
+    );
     for record in &target.records {
         for row in record.rows.clone() {
             let Some(leaf) = target.rows.get(row) else { continue };

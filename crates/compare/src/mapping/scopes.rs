@@ -96,7 +96,7 @@ fn read_neighbours(
     // In the new form the reference finds no stack by the name of a record, so that functions of the framework are
     // part of a scope only in the old form.
     let grouped = Members::open(&stack_path, "")
-        .and_then(|mut members| Ok(members.next()?.is_some_and(|member| &*member.key == "0")))
+        .and_then(|mut members| Ok(members.next_member()?.is_some_and(|member| &*member.key == "0")))
         .unwrap_or(false);
     Ok(Some(((!grouped).then_some(stacks), construct)))
 }

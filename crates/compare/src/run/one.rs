@@ -35,7 +35,10 @@ pub fn compare_files(
     check_tensors(&target, &golden, mode).map_err(CompareError::in_setup)?;
     check_records(&mut target, &mut golden, console)?;
     if target.rows.is_empty() {
-        console.warning("Can`t match any op. No compare result file generated.");
+        console.warning(match options.form {
+            Form::Old => "Can`t match any op. No compare result file generated.",
+            Form::Newest => "No valid data found. No compare result file generated. Please check input json.",
+        });
         let verdict = Verdict::failed(mode, options.tolerances);
         return Ok((Part::new(&target.path, verdict, Vec::new()), Vec::new()));
     }
@@ -131,6 +134,7 @@ impl Comparison<'_> {
             target: self.target,
             golden: self.golden,
             rows: &table,
+            workbook_rows: &table,
             headers: table.headers(),
             pairs: &table.pairs,
             judgement: &judgement,
@@ -159,6 +163,7 @@ impl Comparison<'_> {
             target: self.target,
             golden: self.golden,
             rows: &table,
+            workbook_rows: &table.workbook(),
             headers: table.headers(),
             pairs: table.pairs(),
             judgement: &judgement,

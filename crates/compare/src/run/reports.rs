@@ -22,7 +22,10 @@ use crate::verdict::{Judgement, RowDetail, RowOrigin, Status};
 pub(super) struct Report<'a> {
     pub(super) target: &'a Side,
     pub(super) golden: &'a Side,
+    /// The main table for csv, json and html.
     pub(super) rows: &'a dyn SheetRows,
+    /// The main table for workbooks.
+    pub(super) workbook_rows: &'a dyn SheetRows,
     pub(super) headers: Vec<String>,
     pub(super) pairs: &'a [RowPair],
     pub(super) judgement: &'a Judgement,
@@ -53,15 +56,15 @@ pub(super) fn write_reports(
         files.push(path);
         Ok::<(), CompareError>(())
     };
-    let main = || Sheet { name: "Sheet".to_owned(), headers: report.headers.clone(), rows: report.rows };
+    let main = |rows| Sheet { name: "Sheet".to_owned(), headers: report.headers.clone(), rows };
     if formats.xlsx {
-        write("xlsx", &|path| report.workbook(path, main()))?;
+        write("xlsx", &|path| report.workbook(path, main(report.workbook_rows)))?;
     }
     if formats.csv {
         write("csv", &|path| {
             let mut out = BufWriter::new(File::create(path)?);
             write_sheet_csv(
-                &main(),
+                &main(report.rows),
                 CsvOptions { escape_formulas: true, ..CsvOptions::default() },
                 &mut out,
             )?;

@@ -103,14 +103,24 @@ pub struct Leaf {
     pub data_name: Option<Box<str>>,
     /// Whether autograd follows it, where that was recorded.
     pub requires_grad: Option<bool>,
+    /// What is done with it, if it is part of a batch of sends and receives.
+    pub p2p: Option<Box<P2pOperation>>,
+}
+
+/// One element of a batch of sends and receives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct P2pOperation {
+    /// `isend` or `irecv`.
+    pub operation: Box<str>,
+    /// The rank at the other end; none if that was not recorded.
+    pub peer: Option<i64>,
 }
 
 impl Leaf {
     /// Whether it is a tensor, not an argument of another kind.
     pub fn is_tensor(&self) -> bool {
-        self.dtype.starts_with("torch.") && !matches!(&*self.dtype, "torch.Size" | "torch.ProcessGroup")
-            || !(self.dtype.starts_with('<') || matches!(&*self.dtype, "None" | "slice" | "ellipsis"))
-                && !self.dtype.starts_with("torch.")
+        let other = ["torch.Size", "torch.ProcessGroup", "None", "slice", "ellipsis"];
+        !self.dtype.starts_with("<class ") && !other.contains(&&*self.dtype)
     }
 
     /// The part of its name behind the name of its record: `input.0`.

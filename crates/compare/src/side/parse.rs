@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use msprobe_dump::read::{Json, Member, Members};
 
-use super::{Framework, Leaf, Record, Role, Scalar, Side, Which};
+use super::{Framework, Leaf, P2pOperation, Record, Role, Scalar, Side, Which};
 use crate::console::Console;
 use crate::error::{Code, CompareError};
 use crate::python_text::{python_class, python_str};
@@ -52,7 +52,7 @@ pub fn read_side(path: &Path, which: Which, console: &dyn Console) -> Result<Sid
     };
     let mut reader = Members::open(path, "data").map_err(|error| broken(&error))?;
     let mut parser = Parser::new(path, kind);
-    while let Some(member) = reader.next().map_err(|error| broken(&error))? {
+    while let Some(member) = reader.next_member().map_err(|error| broken(&error))? {
         parser.member(&member);
     }
     if reader.has_entered() {
@@ -253,8 +253,15 @@ impl Parser {
                 rows.push(leaf);
             }
             Json::Map(members) => {
+                let first = rows.len();
                 for (key, member) in members {
                     self.walk(rows, format!("{name}.{key}"), member, role, number_lists, depth + 1)?;
+                }
+                if let Some(p2p) = p2p_operation(value) {
+                    // The tensor is a member of its own there.
+                    for row in rows.iter_mut().skip(first).filter(|row| row.is_tensor()) {
+                        row.p2p = Some(p2p.clone());
+                    }
                 }
             }
             Json::Null => {
@@ -269,6 +276,7 @@ impl Parser {
                     md5: None,
                     data_name: None,
                     requires_grad: None,
+                    p2p: None,
                 });
             }
             _ => {}
@@ -336,6 +344,7 @@ impl Parser {
                 Some(Json::Bool(requires_grad)) => Some(*requires_grad),
                 _ => None,
             },
+            p2p: p2p_operation(value),
         }
     }
 
@@ -364,6 +373,17 @@ impl Parser {
         }
         text
     }
+}
+
+/// What a batch of sends and receives does with one of its tensors.
+fn p2p_operation(value: &Json<'_>) -> Option<Box<P2pOperation>> {
+    let class = value.get("class_type").and_then(Json::as_str)?;
+    let operation = value.get("op").and_then(Json::as_str).filter(|_| class.ends_with("P2POp"))?;
+    let peer = match value.get("peer") {
+        Some(Json::Int(peer)) => i64::try_from(*peer).ok(),
+        _ => None,
+    };
+    Some(Box::new(P2pOperation { operation: operation.into(), peer }))
 }
 
 /// Whether a record is of a forward or backward call.

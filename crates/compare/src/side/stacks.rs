@@ -23,7 +23,7 @@ impl Stacks {
         let mut stacks = Stacks::default();
         // The key "0" tells the new form; it comes first there.
         let mut grouped = None;
-        while let Some(member) = members.next().map_err(|error| unreadable(&error))? {
+        while let Some(member) = members.next_member().map_err(|error| unreadable(&error))? {
             let grouped = *grouped.get_or_insert(&*member.key == "0");
             let Json::List(list) = &member.value else {
                 let message = format!("stack info of {} is not a list, please check!", member.key);
@@ -79,7 +79,7 @@ impl Construct {
     pub fn read(path: &Path) -> Result<Construct, CompareError> {
         let mut members = Members::open(path, "").map_err(|error| unreadable(&error))?;
         let mut construct = Construct::default();
-        while let Some(member) = members.next().map_err(|error| unreadable(&error))? {
+        while let Some(member) = members.next_member().map_err(|error| unreadable(&error))? {
             let parent = match &member.value {
                 Json::Text(parent) => Some(Arc::from(&**parent)),
                 Json::List(parents) => parents.first().and_then(Json::as_str).map(Arc::from),

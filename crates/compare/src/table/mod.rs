@@ -14,6 +14,7 @@ use crate::tensor_pair::{METRIC_HEADERS, MetricCell, TensorComparison};
 
 pub(crate) use self::cells::{float_cell, scalar_cell};
 pub use self::statistics::{Difference, difference, needs_double_check};
+pub(crate) use self::tensors::compare_tensor_files_with;
 pub use self::tensors::{TensorOptions, compare_tensor_files};
 
 /// What the two dumps have to compare.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use msprobe_tensor::TensorView;
 use msprobe_tensor::files::TensorFile;
 use rayon::prelude::*;
 
@@ -25,7 +26,28 @@ pub fn compare_tensor_files(
     options: TensorOptions,
     console: &dyn Console,
 ) -> (Vec<TensorComparison>, Vec<String>) {
-    let files = Files { target: target.tensor_dir(), golden: golden.tensor_dir() };
+    let (comparisons, failures) =
+        compare_tensor_files_with(compare_tensors, target, golden, pairs, options, console);
+    let not_judged = LimitedWarnings::new(console, "rows without a figure to judge by");
+    for _ in comparisons.iter().filter(|comparison| comparison.accuracy == "None") {
+        not_judged.warning(|| NOT_JUDGED.to_owned());
+    }
+    (comparisons, failures)
+}
+
+/// Puts two tensors side by side.
+pub(crate) type CompareViews = fn(&TensorView<'_>, &TensorView<'_>) -> TensorComparison;
+
+/// The same with another way to put two tensors side by side.
+pub(crate) fn compare_tensor_files_with(
+    compare: CompareViews,
+    target: &Side,
+    golden: &Side,
+    pairs: &[RowPair],
+    options: TensorOptions,
+    console: &dyn Console,
+) -> (Vec<TensorComparison>, Vec<String>) {
+    let files = Files { compare, target: target.tensor_dir(), golden: golden.tensor_dir() };
     let sizes: Vec<u64> = pairs.par_iter().map(|pair| files.size(target, golden, pair)).collect();
     console.begin("comparing tensors", sizes.iter().sum());
     let results: Vec<(TensorComparison, Option<Failure>)> = pairs
@@ -42,15 +64,11 @@ pub fn compare_tensor_files(
     for failure in results.iter().filter_map(|(_, failure)| failure.as_ref()) {
         console.error(&failure.line);
     }
-    let not_judged = LimitedWarnings::new(console, "rows without a figure to judge by");
     let mut failures = Vec::new();
     let mut comparisons = Vec::with_capacity(results.len());
     for (pair, (comparison, failure)) in pairs.iter().zip(results) {
         if options.log_rows {
             log_row(&target.rows[pair.target], &comparison, console);
-        }
-        if comparison.accuracy == "None" {
-            not_judged.warning(|| NOT_JUDGED.to_owned());
         }
         failures.extend(failure.map(|failure| failure.reason));
         comparisons.push(comparison);
@@ -63,6 +81,7 @@ fn golden_of<'a>(golden: &'a Side, pair: &RowPair) -> Option<&'a Leaf> {
 }
 
 struct Files {
+    compare: CompareViews,
     target: PathBuf,
     golden: PathBuf,
 }
@@ -88,7 +107,7 @@ impl Files {
             open(&self.target, target_name).and_then(|target| Ok((target, open(&self.golden, golden_name)?)));
         let failure = match &opened {
             Ok((target, golden)) => match (target.view(0), golden.view(0)) {
-                (Ok(target), Ok(golden)) => return (compare_tensors(&target, &golden), None),
+                (Ok(target), Ok(golden)) => return ((self.compare)(&target, &golden), None),
                 (Err(error), _) => Failure::unreadable(&self.target.join(&**target_name), &error),
                 (_, Err(error)) => Failure::unreadable(&self.golden.join(&**golden_name), &error),
             },

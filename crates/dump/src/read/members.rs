@@ -70,7 +70,7 @@ impl Members {
     }
 
     /// The next member, or nothing after the last one.
-    pub fn next(&mut self) -> Result<Option<Member<'_>>, ReadError> {
+    pub fn next_member(&mut self) -> Result<Option<Member<'_>>, ReadError> {
         match self.find_next() {
             Ok(None) => Ok(None),
             Ok(Some((inner, key, value))) => {

@@ -8,7 +8,7 @@ fn members(text: &str) -> Result<Vec<(bool, String, String)>, ReadError> {
     fs::write(&path, text).unwrap();
     let mut reader = Members::open(&path, "data")?;
     let mut found = Vec::new();
-    while let Some(member) = reader.next()? {
+    while let Some(member) = reader.next_member()? {
         found.push((member.inner, member.key.into_owned(), format!("{:?}", member.value)));
     }
     Ok(found)

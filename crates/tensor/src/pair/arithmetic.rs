@@ -11,6 +11,8 @@ pub(super) trait Arithmetic {
     type Work: Real;
     /// Largest finite value; numpy's `nan_to_num` puts it in place of infinity.
     const LARGEST: f64;
+    /// What shifts a golden zero, and its partner, before errors are taken relative to it.
+    const ZERO_SHIFT: f64 = f64::EPSILON;
     fn round<V: Vector<Scalar = Self::Work>>(row: V) -> V;
     fn constant(value: f64) -> Self::Work;
 }
@@ -18,6 +20,8 @@ pub(super) trait Arithmetic {
 pub(super) struct InF16;
 pub(super) struct InF32;
 pub(super) struct InF64;
+/// float32 whose zeros are shifted by its own epsilon, not by that of float64.
+pub(super) struct InF32OwnShift;
 
 impl Arithmetic for InF16 {
     type Work = f32;
@@ -35,6 +39,20 @@ impl Arithmetic for InF16 {
 impl Arithmetic for InF32 {
     type Work = f32;
     const LARGEST: f64 = f32::MAX as f64;
+    #[inline(always)]
+    fn round<V: Vector<Scalar = f32>>(row: V) -> V {
+        row
+    }
+    #[inline(always)]
+    fn constant(value: f64) -> f32 {
+        value as f32
+    }
+}
+
+impl Arithmetic for InF32OwnShift {
+    type Work = f32;
+    const LARGEST: f64 = f32::MAX as f64;
+    const ZERO_SHIFT: f64 = f32::EPSILON as f64;
     #[inline(always)]
     fn round<V: Vector<Scalar = f32>>(row: V) -> V {
         row

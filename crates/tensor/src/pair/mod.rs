@@ -143,6 +143,26 @@ pub fn compare_pair(
     compare_pair_at(Level::detected(), target, golden)
 }
 
+/// Measures like [`compare_pair`], with relative errors taken in float32 at least, and golden zeros shifted by the
+/// epsilon of the type they are taken in.
+pub fn compare_pair_widened(
+    target: &TensorView<'_>,
+    golden: &TensorView<'_>,
+) -> Result<Option<PairMetrics>, PairError> {
+    let narrow = matches!(promote::result_type(target.dtype(), golden.dtype()), DType::F16 | DType::F32);
+    if !narrow || golden.dtype().class() != DTypeClass::Float {
+        // Everything else is in float64 already.
+        return compare_pair(target, golden);
+    }
+    let numel = target.numel();
+    if numel != golden.numel() {
+        return Err(PairError::CountMismatch { target: numel, golden: golden.numel() });
+    }
+    let (target, golden) = (as_f32(target), as_f32(golden));
+    let totals = real::compare::<arithmetic::InF32OwnShift>(Level::detected(), target, golden, numel);
+    Ok(totals.map(|totals| totals.finish(numel as u64, true)))
+}
+
 /// Measures the real parts of two tensors of which at least one is complex, both widened to f64. An element with
 /// a non-finite part, real or imaginary, counts as non-finite (NaN before infinity). `Ok(None)` if there are no
 /// elements. The second family is not measured.

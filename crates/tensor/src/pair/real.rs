@@ -83,7 +83,7 @@ fn errors<V: Vector<Scalar = A::Work>, A: Arithmetic>(target: &[A::Work], golden
     let (mut dot, mut target_squares, mut golden_squares) = (zero, zero, zero);
     let (mut distance_squares, mut max_abs) = (zero, zero);
 
-    let epsilon = V::splat(A::constant(f64::EPSILON));
+    let epsilon = V::splat(A::constant(A::ZERO_SHIFT));
     let limits = WITHIN.map(|limit| V::splat(A::constant(limit)));
     let mut max_relative = V::splat(A::Work::ZERO);
     let mut nans = V::no_count();

@@ -98,6 +98,27 @@ fn real_parts_alone_are_measured_in_f64() {
 }
 
 #[test]
+fn widened_pairs_are_measured_in_float32_with_its_own_epsilon() {
+    let (target, golden) = ([1.0f32, 0.0, 2.0], [0.0f32, 0.0, 2.0]);
+    let t = TensorView::contiguous(DType::F32, vec![3], bytemuck::cast_slice(&target)).unwrap();
+    let g = TensorView::contiguous(DType::F32, vec![3], bytemuck::cast_slice(&golden)).unwrap();
+    let metrics = compare_pair_widened(&t, &g).unwrap().unwrap();
+    assert_eq!(metrics.max_relative_error, 1.0 / f64::from(f32::EPSILON));
+    assert_eq!(metrics.within_thousandth, 2);
+    let halves = |values: [f32; 3]| values.map(half::f16::from_f32);
+    let (target, golden) = (halves(target), halves(golden));
+    let t = TensorView::contiguous(DType::F16, vec![3], bytemuck::cast_slice(&target)).unwrap();
+    let g = TensorView::contiguous(DType::F16, vec![3], bytemuck::cast_slice(&golden)).unwrap();
+    assert_eq!(compare_pair_widened(&t, &g).unwrap().unwrap().max_relative_error, metrics.max_relative_error);
+    let (target, golden) = ([1.0f64], [0.0f64]);
+    let t = TensorView::contiguous(DType::F64, vec![1], bytemuck::cast_slice(&target)).unwrap();
+    let g = TensorView::contiguous(DType::F64, vec![1], bytemuck::cast_slice(&golden)).unwrap();
+    assert_eq!(compare_pair_widened(&t, &g).unwrap().unwrap().max_relative_error, 1.0 / f64::EPSILON);
+    let short = TensorView::contiguous(DType::F16, vec![0], &[]).unwrap();
+    assert!(compare_pair_widened(&short, &g).is_err());
+}
+
+#[test]
 fn counts_must_agree_and_empty_has_no_metrics() {
     let bytes = [0u8; 8];
     let two = TensorView::contiguous(DType::F32, vec![2], &bytes).unwrap();
