@@ -15,7 +15,7 @@ use clap::{Args, ValueEnum};
     1  differences found\n  \
     2  wrong usage, or a dump, rank or tensor could not be compared (what could be is still written)\n\n\
     Tolerances (share of the size of the values; --tolerance changes them):\n  \
-    float64 1e-9, float32 1e-4, float16 2e-3, bfloat16 8e-3, float8 6.25e-2, integer 0\n\n\
+    float64 1e-9, float32 3e-5, float16 2e-3, bfloat16 8e-3, float8 6.25e-2, integer 0\n\n\
     compare.json (older form):\n  \
     {\"npu_path\": \"npu/dump.json\", \"bench_path\": \"bench/dump.json\", \"stack_path\": \"npu/stack.json\",\n   \
     \"is_print_compare_log\": true}\n\n\

@@ -6,9 +6,11 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use super::errors;
 use super::sequence::common_course;
 use crate::matching::MatchMethod;
 use crate::side::{Construct, Record, Role, Side};
+use crate::table::Mode;
 
 /// What a record is of: `Tensor.mul` or `Module.fc.Linear`, which call, and which way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -74,11 +76,15 @@ pub(super) fn align(
     let golden_calls = Calls::of(golden, constructs.1);
     let by_name = golden.records_by_name();
     let shifted = shifted_bases(&target_calls, &golden_calls);
-    let aligned = if shifted.is_empty() || !mapped.is_empty() {
+    let mut aligned = if shifted.is_empty() || !mapped.is_empty() {
         HashMap::new()
     } else {
         align_shifted(&target_calls, &golden_calls, &shifted)
     };
+    let mut shifted = shifted;
+    if mapped.is_empty() {
+        follow_values(target, golden, (&target_calls, &golden_calls), &mut shifted, &mut aligned);
+    }
     let mut taken = vec![false; golden.records.len()];
     let mut partners = vec![None; target.records.len()];
     for (record, name) in target_calls.names.iter().enumerate() {
@@ -218,3 +224,83 @@ fn align_shifted(target: &Calls<'_>, golden: &Calls<'_>, shifted: &HashSet<&str>
     }
     aligned
 }
+
+/// How many calls before and after a call its partner is looked for.
+const REACH: usize = 32;
+
+/// Calls made in another order have the numbers of one another. Where the arguments of a pair differ, its partner is
+/// the call whose arguments agree, if there is one among those that are left over in the same way.
+fn follow_values<'a>(
+    target: &'a Side,
+    golden: &Side,
+    calls: (&Calls<'a>, &Calls<'_>),
+    shifted: &mut HashSet<&'a str>,
+    aligned: &mut HashMap<usize, usize>,
+) {
+    let (targets, goldens) = calls;
+    let mut wrong: HashMap<&'a str, Vec<(usize, usize)>> = HashMap::new();
+    let mut partners: HashMap<&'a str, Vec<(usize, usize)>> = HashMap::new();
+    for (record, name) in targets.names.iter().enumerate() {
+        let is_module = name.base.starts_with("Module.") || name.base.starts_with("Cell.");
+        if name.way != Way::Forward || is_module {
+            continue;
+        }
+        let partner = if shifted.contains(name.base) {
+            aligned.get(&record).copied()
+        } else {
+            goldens.by_name.get(name).copied()
+        };
+        if let Some(partner) = partner {
+            partners.entry(name.base).or_default().push((record, partner));
+            if !arguments_agree(target, record, golden, partner) {
+                wrong.entry(name.base).or_default().push((record, partner));
+            }
+        }
+    }
+    for (base, pairs) in wrong.into_iter().filter(|(_, pairs)| pairs.len() > 1) {
+        let mut free: Vec<Option<usize>> = pairs.iter().map(|&(_, partner)| Some(partner)).collect();
+        let mut found: Vec<Option<usize>> = vec![None; pairs.len()];
+        for (place, &(record, _)) in pairs.iter().enumerate() {
+            let near = place.saturating_sub(REACH)..(place + REACH + 1).min(pairs.len());
+            let agrees = |other: usize| {
+                free[other].is_some_and(|partner| arguments_agree(target, record, golden, partner))
+            };
+            if let Some(other) = near.into_iter().find(|&other| agrees(other)) {
+                found[place] = free[other].take();
+            }
+        }
+        if found.iter().all(Option::is_none) {
+            continue;
+        }
+        // What found no better partner takes what is left, in order.
+        let mut left = free.into_iter().flatten();
+        let repaired: HashMap<usize, usize> = pairs
+            .iter()
+            .zip(found)
+            .filter_map(|(&(record, _), partner)| Some((record, partner.or_else(|| left.next())?)))
+            .collect();
+        for (record, partner) in partners.remove(base).unwrap_or_default() {
+            aligned.insert(record, repaired.get(&record).copied().unwrap_or(partner));
+        }
+        shifted.insert(base);
+    }
+}
+
+/// Whether the tensors two calls get are the same by their figures, up to rounding.
+fn arguments_agree(target: &Side, record: usize, golden: &Side, partner: usize) -> bool {
+    let tensors = |side: &Side, record: usize| -> Vec<usize> {
+        let rows = side.records.get(record).map_or(0..0, |record| record.rows.clone());
+        rows.filter(|&row| side.rows[row].role == Role::Input && side.rows[row].is_tensor()).collect()
+    };
+    let (own, other) = (tensors(target, record), tensors(golden, partner));
+    own.len() == other.len()
+        && own.iter().zip(&other).all(|(&row, &partner)| {
+            let (target, golden) = (&target.rows[row], &golden.rows[partner]);
+            let has_figures = target.statistics[0].number().is_some();
+            let mode = if has_figures { Mode::Summary } else { Mode::Md5 };
+            errors::row_error(mode, target, golden, None, 0.0).is_none_or(|error| error.error < SAME)
+        })
+}
+
+/// Below this two values count as the same when partners are looked for.
+const SAME: f64 = 1e-3;

@@ -71,6 +71,7 @@ fn finding(finding: Finding) -> &'static str {
         Finding::Dtype => "returns_another_dtype",
         Finding::Parameters => "parameters_differ",
         Finding::Input => "input_differs",
+        Finding::Gradual => "grows_gradually",
         Finding::OnlyTarget => "only_on_npu_side",
         Finding::OnlyGolden => "only_on_bench_side",
         Finding::ChangedAfter => "output_changed_later",

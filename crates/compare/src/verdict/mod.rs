@@ -80,6 +80,8 @@ pub enum Finding {
     OnlyTarget,
     /// Only the golden run makes this call.
     OnlyGolden,
+    /// The first one beyond tolerance; the error grew bit by bit.
+    Gradual,
     /// Its result was right and had changed when the next call got it.
     ChangedAfter,
     /// The gradient it got is not the one it was given.
@@ -213,10 +215,11 @@ pub fn judge(input: Input<'_>) -> Judgement {
         None if complete && judged.iter().all(|one| one.equal) => Status::Identical,
         None => Status::WithinTolerance,
         Some(Origin { place: Place::Dtype(_), .. }) => Status::Diverged,
-        Some(Origin { place: Place::Input(_), .. }) => Status::DiffersAtInput,
+        Some(Origin { place: Place::Input(index), .. }) if origin::is_fed_in(&dumps, &judged, index) => {
+            Status::DiffersAtInput
+        }
         Some(Origin { place: Place::Parameters(_), .. }) => {
-            let with_parameters = judged.iter().filter(|one| !one.parameters.error.is_nan());
-            let differing = with_parameters.filter(|one| one.parameters.differs()).count();
+            let differing = judged.iter().filter(|one| one.parameters.differs()).count();
             let modules = judged.iter().filter(|one| has_parameters(target, one.pair.target)).count();
             if differing * 2 > modules.max(2) { Status::DiffersAtInput } else { Status::Diverged }
         }
@@ -264,6 +267,7 @@ fn make_culprit(
         Place::Dtype(index) => (Finding::Dtype, Some(index), None),
         Place::Parameters(index) => (Finding::Parameters, Some(index), None),
         Place::Input(index) => (Finding::Input, Some(index), None),
+        Place::Gradual(index) => (Finding::Gradual, Some(index), None),
         Place::OnlyTarget(_) => (Finding::OnlyTarget, None, None),
         Place::OnlyGolden(_) => (Finding::OnlyGolden, None, None),
         Place::Between(producer, consumer) => match judged[consumer].way {

@@ -4,8 +4,9 @@
 use std::collections::HashMap;
 
 use super::align::{Alignment, Way};
-use super::records::{Dumps, Judged, Worst};
-use crate::side::{Leaf, Role, Scalar, Side};
+use super::records::{Dumps, Figures, Judged, Worst, figures};
+use super::tolerance::Precision;
+use crate::side::{Leaf, Role, Side};
 
 /// Where a difference begins.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,44 +33,83 @@ pub(super) enum Place {
     OnlyTarget(usize),
     /// A call only the golden run makes.
     OnlyGolden(usize),
+    /// No call in particular; the first one beyond tolerance.
+    Gradual(usize),
     /// A value that was right when the first call gave it and wrong when the second one got it (pairs of both).
     Between(usize, usize),
 }
 
-/// Finds where the difference begins. `judged` is in the order of execution; `parents` are of the target's records.
+/// Finds where the difference begins. `judged` is in the order of the dump; `parents` are of the target's records.
 pub(super) fn find_origin(
     dumps: &Dumps<'_>,
     alignment: &Alignment,
     judged: &[Judged],
     parents: &[Option<usize>],
 ) -> Option<Origin> {
-    let entrance = judged.iter().position(|one| one.incoming().differs());
     let candidate = first_candidate(judged, parents);
-    if let Some(input) = entrance
+    let dtype = judged.iter().position(|one| one.dtype.is_some()).map(|first| {
+        let index = innermost(first, parents, judged, |one| one.dtype.is_some());
+        (index, Origin { place: Place::Dtype(index), evidence: judged[index].dtype })
+    });
+    let value = value_origin(dumps, alignment, judged, parents, candidate);
+    match (value, dtype) {
+        // Another float type is the reason for the error it brings.
+        (Some((index, _)), Some((other, origin))) if other <= index => Some(origin),
+        (Some((_, origin)), _) => Some(origin),
+        (None, Some((_, origin))) => Some(origin),
+        (None, None) => None,
+    }
+}
+
+/// Where values begin to differ, and the place of that among the judged records.
+fn value_origin(
+    dumps: &Dumps<'_>,
+    alignment: &Alignment,
+    judged: &[Judged],
+    parents: &[Option<usize>],
+    candidate: Option<usize>,
+) -> Option<(usize, Origin)> {
+    if let Some(input) = first_unexplained_input(judged)
         && candidate.is_none_or(|candidate| input_comes_first(judged, input, candidate, parents))
         && let Some(origin) = explain_input(dumps, alignment, judged, input)
     {
-        return Some(origin);
+        return Some((input, origin));
     }
     if let Some(index) = candidate {
         let origin = trace_back(judged, index, parents);
         let one = &judged[origin];
-        let place = match one.argument {
-            Some(_) => Place::Argument(origin),
-            None => Place::Call(origin),
-        };
-        return Some(Origin { place, evidence: one.output.rows });
+        let place = if one.argument.is_some() { Place::Argument(origin) } else { Place::Call(origin) };
+        return Some((origin, Origin { place, evidence: one.output.rows }));
     }
-    // Nothing differs in value; a dtype that changed on the way is still worth a word.
-    let index = judged.iter().position(|one| one.dtype.is_some())?;
-    let index = innermost(index, parents, judged, |one| one.dtype.is_some());
-    Some(Origin { place: Place::Dtype(index), evidence: judged[index].dtype })
+    // Nobody in particular: rounding that grew on the way. A little beyond tolerance is no finding.
+    let index = judged.iter().position(|one| !one.attached && one.output.excess > GRADUAL)?;
+    Some((index, Origin { place: Place::Gradual(index), evidence: judged[index].output.rows }))
+}
+
+/// So many times what is tolerated is too much even if it came bit by bit.
+const GRADUAL: f64 = 10.0;
+
+/// The first record that gets something different which no call before it gave.
+fn first_unexplained_input(judged: &[Judged]) -> Option<usize> {
+    let mut given: f64 = 0.0;
+    for (index, one) in judged.iter().enumerate().filter(|(_, one)| !one.attached) {
+        let incoming = one.incoming();
+        if incoming.differs()
+            && (incoming.error > 3.0 * given || incoming.error.is_infinite() && given.is_finite())
+        {
+            return Some(index);
+        }
+        given = given.max(one.output.error);
+    }
+    None
 }
 
 /// The first call that introduces an error, and of those it was made of the first one, down to the innermost.
 fn first_candidate(judged: &[Judged], parents: &[Option<usize>]) -> Option<usize> {
     let first = judged.iter().position(Judged::introduces)?;
-    Some(innermost(first, parents, judged, Judged::introduces))
+    // Another argument before that explains it, even if at first the error is within tolerance.
+    let argued = judged[..first].iter().position(Judged::introduces_a_little);
+    Some(innermost(argued.unwrap_or(first), parents, judged, Judged::introduces))
 }
 
 fn innermost(
@@ -106,10 +146,12 @@ fn is_inside(record: usize, outer: usize, parents: &[Option<usize>]) -> bool {
 
 /// Whether a differing input is earlier than, and not caused by, the call that introduces an error.
 fn input_comes_first(judged: &[Judged], input: usize, candidate: usize, parents: &[Option<usize>]) -> bool {
-    let (inner, outer) = (judged[candidate].pair.target, judged[input].pair.target);
-    // A module whose inputs agree is not blamed for what a part of it gets from elsewhere, and the reverse.
-    input < candidate && !is_inside(inner, outer, parents)
-        || is_inside(outer, inner, parents) && judged[input].parameters.differs()
+    let (part, whole) = (judged[input].pair.target, judged[candidate].pair.target);
+    if is_inside(part, whole, parents) {
+        // What a part of a module gets from another part is the module's own doing; its parameters are not.
+        return judged[input].parameters.differs();
+    }
+    input < candidate && !is_inside(whole, part, parents)
 }
 
 /// Where a value that differs on the way in comes from.
@@ -169,8 +211,6 @@ struct Producers<'a> {
     records: HashMap<Figures<'a>, usize>,
 }
 
-type Figures<'a> = (&'a str, [u64; 4], Option<&'a str>);
-
 impl<'a> Producers<'a> {
     fn before(side: &'a Side, record: usize) -> Producers<'a> {
         let mut records = HashMap::new();
@@ -193,12 +233,15 @@ impl<'a> Producers<'a> {
     }
 }
 
-fn figures(leaf: &Leaf) -> Figures<'_> {
-    let bits = leaf.statistics.each_ref().map(|scalar| match scalar {
-        Scalar::Bool(value) => u64::from(*value),
-        other => other.number().map_or(u64::MAX, f64::to_bits),
-    });
-    (&leaf.shape, bits, leaf.md5.as_deref())
+/// Whether a value from outside is data that is fed in: numbers of things, or what comes before all computation.
+pub(super) fn is_fed_in(dumps: &Dumps<'_>, judged: &[Judged], index: usize) -> bool {
+    let is_float = |leaf: &Leaf| leaf.is_tensor() && Precision::of(&leaf.dtype) != Precision::Exact;
+    let computes = |one: &Judged| {
+        let rows = dumps.target.rows_of(one.pair.target);
+        rows.iter().any(|leaf| leaf.role == Role::Input && is_float(leaf)) && !one.incoming().differs()
+    };
+    let counts = judged[index].input.rows.is_some_and(|(row, _)| !is_float(&dumps.target.rows[row]));
+    counts || !judged[..index].iter().any(computes)
 }
 
 /// Which way a call goes, for those who read the verdict.

@@ -1,11 +1,11 @@
 //! The records of both runs as they are judged: errors of what goes into each call and of what comes out of it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::align::{Alignment, CallName, RecordPair, Way};
 use super::errors::{self, Kind, RowError};
 use super::tolerance::{Precision, Tolerances};
-use crate::side::{Construct, Leaf, Role, Side};
+use crate::side::{Construct, Leaf, Role, Scalar, Side};
 use crate::table::Mode;
 use crate::tensor_pair::TensorComparison;
 
@@ -48,10 +48,12 @@ pub(super) struct Judged {
     pub(super) output: Worst,
     /// An argument that is no tensor and differs.
     pub(super) argument: Option<(usize, usize)>,
-    /// A result whose dtype differs while those of the arguments do not.
+    /// A tensor of floats that has another float type on the other side.
     pub(super) dtype: Option<(usize, usize)>,
-    /// Whether anything at all differs, be it within tolerance.
+    /// Whether nothing differs at all, not even within tolerance.
     pub(super) equal: bool,
+    /// Whether it is judged with the backward call of its module.
+    pub(super) attached: bool,
 }
 
 impl Judged {
@@ -63,7 +65,17 @@ impl Judged {
     /// Whether the error that comes out did not come in: by a factor, because rounding grows a little everywhere.
     pub(super) fn introduces(&self) -> bool {
         let incoming = self.incoming();
-        self.output.differs() && !incoming.differs() && self.output.error > 3.0 * incoming.error
+        !self.attached
+            && self.output.differs()
+            && !incoming.differs()
+            && self.output.error > 3.0 * incoming.error
+    }
+}
+
+impl Judged {
+    /// Whether it was called with another argument, and gives something else for it.
+    pub(super) fn introduces_a_little(&self) -> bool {
+        self.argument.is_some() && self.output.excess > 0.1 && self.output.error > 3.0 * self.incoming().error
     }
 }
 
@@ -94,13 +106,55 @@ pub(super) fn rows_of_pair(target: &Side, golden: &Side, pair: RecordPair) -> Ve
 /// Judges every pair, in the order of the target. Gradients of parameters count as results of the backward call of
 /// their module.
 pub(super) fn judge_records(dumps: &Dumps<'_>, alignment: &Alignment) -> (Vec<Judged>, RowErrors) {
-    let floor = gradient_floor(dumps.golden);
+    let mut scale = Scale {
+        gradient_floor: gradient_floor(dumps.golden),
+        coarsest: Precision::Exact,
+        other_precision: runs_have_other_precision(dumps, alignment),
+    };
     let mut errors = RowErrors::new();
-    let mut coarsest = Precision::Exact;
     let mut judged: Vec<Judged> =
-        alignment.pairs.iter().map(|&pair| judge(dumps, pair, floor, &mut coarsest, &mut errors)).collect();
-    attach_parameter_gradients(dumps.target, &mut judged);
+        alignment.pairs.iter().map(|&pair| judge(dumps, pair, &mut scale, &mut errors)).collect();
+    attach_parameter_gradients(dumps, &mut judged);
     (judged, errors)
+}
+
+/// By what rows are judged, as it is known up to a record.
+struct Scale {
+    gradient_floor: f64,
+    /// Coarsest float type the golden run has used so far: its rounding is in everything that follows.
+    coarsest: Precision,
+    /// Whether one run as a whole has another float type, which then is no finding.
+    other_precision: bool,
+}
+
+impl Scale {
+    fn precision(&mut self, target: &Leaf, golden: &Leaf) -> Precision {
+        let (own, other) = (Precision::of(&golden.dtype), Precision::of(&target.dtype));
+        if own == Precision::Exact {
+            return own;
+        }
+        self.coarsest = self.coarsest.max(own);
+        if self.other_precision { self.coarsest.max(other) } else { self.coarsest }
+    }
+}
+
+fn other_float(target: &Leaf, golden: &Leaf) -> bool {
+    let (own, other) = (Precision::of(&golden.dtype), Precision::of(&target.dtype));
+    own != other && own != Precision::Exact && other != Precision::Exact
+}
+
+fn runs_have_other_precision(dumps: &Dumps<'_>, alignment: &Alignment) -> bool {
+    let (mut floats, mut other) = (0_usize, 0_usize);
+    for &pair in &alignment.pairs {
+        for (row, partner) in rows_of_pair(dumps.target, dumps.golden, pair) {
+            let (target, golden) = (&dumps.target.rows[row], &dumps.golden.rows[partner]);
+            if target.is_tensor() && Precision::of(&golden.dtype) != Precision::Exact {
+                floats += 1;
+                other += usize::from(other_float(target, golden));
+            }
+        }
+    }
+    other * 4 > floats
 }
 
 /// Gradients below this are what is left of larger ones that cancel: their digits mean nothing.
@@ -109,13 +163,7 @@ fn gradient_floor(golden: &Side) -> f64 {
     1e-4 * gradients.filter_map(errors::size_of).fold(0.0, f64::max)
 }
 
-fn judge(
-    dumps: &Dumps<'_>,
-    pair: RecordPair,
-    gradient_floor: f64,
-    coarsest: &mut Precision,
-    errors: &mut RowErrors,
-) -> Judged {
+fn judge(dumps: &Dumps<'_>, pair: RecordPair, scale: &mut Scale, errors: &mut RowErrors) -> Judged {
     let name = &dumps.target.records[pair.target].name;
     let mut judged = Judged {
         pair,
@@ -126,6 +174,7 @@ fn judge(
         argument: None,
         dtype: None,
         equal: true,
+        attached: false,
     };
     // What `empty` and its like return was never computed.
     let uninitialised = is_uninitialised(name);
@@ -137,7 +186,6 @@ fn judge(
         .filter(|leaf| leaf.role == Role::Input)
         .filter_map(errors::size_of)
         .fold(0.0, f64::max);
-    let mut dtypes_of_input_agree = true;
     for &(row, other) in &rows {
         let (target, golden) = (&dumps.target.rows[row], &dumps.golden.rows[other]);
         if judged.argument.is_none() && errors::arguments_differ(target, golden) {
@@ -145,18 +193,13 @@ fn judge(
             judged.equal = false;
         }
         let floor = match (judged.way, target.role) {
-            (Way::ParametersGrad, _) => gradient_floor,
+            (Way::ParametersGrad, _) => scale.gradient_floor,
             (Way::Backward, Role::Output) => 1e-3 * backward_size,
             _ => 0.0,
         };
         let real = dumps.real.get(&(row, other));
         let Some(error) = errors::row_error(dumps.mode, target, golden, real, floor) else { continue };
-        let own = errors::precision(target, golden);
-        if own != Precision::Exact {
-            *coarsest = (*coarsest).max(Precision::of(&golden.dtype));
-        }
-        let precision = if own == Precision::Exact { own } else { own.max(*coarsest) };
-        let tolerance = dumps.tolerances.of(precision);
+        let tolerance = dumps.tolerances.of(scale.precision(target, golden));
         if target.role == Role::Output && uninitialised {
             continue;
         }
@@ -168,13 +211,8 @@ fn judge(
             Role::Output | Role::ParametersGrad => judged.output.take(error.error, excess_base, (row, other)),
         }
         judged.equal &= error.error == 0.0;
-        let same_dtype = target.dtype == golden.dtype;
-        match target.role {
-            Role::Output if !same_dtype && dtypes_of_input_agree => {
-                judged.dtype.get_or_insert((row, other));
-            }
-            Role::Input | Role::Parameters => dtypes_of_input_agree &= same_dtype,
-            _ => {}
+        if judged.dtype.is_none() && !scale.other_precision && other_float(target, golden) {
+            judged.dtype = Some((row, other));
         }
     }
     let mut missing = missing_results(dumps, pair, &rows);
@@ -198,7 +236,7 @@ fn missing_results(
     let has_results = |side: &Side, record: usize| side.rows_of(record).iter().any(is_result);
     // Nothing at all on one side is a difference of what was collected, not of what was computed.
     let comparable = has_results(dumps.golden, pair.golden);
-    let paired: std::collections::HashSet<usize> = rows.iter().map(|&(row, _)| row).collect();
+    let paired: HashSet<usize> = rows.iter().map(|&(row, _)| row).collect();
     record
         .rows
         .clone()
@@ -214,29 +252,60 @@ fn is_uninitialised(name: &str) -> bool {
     NAMES.contains(&api)
 }
 
-fn attach_parameter_gradients(target: &Side, judged: &mut Vec<Judged>) {
+/// Gradients of parameters are known when the last call that uses them has run backward: they are results of that.
+fn attach_parameter_gradients(dumps: &Dumps<'_>, judged: &mut Vec<Judged>) {
+    let base = |one: &Judged| CallName::of(&dumps.target.records[one.pair.target].name).base;
     let mut backward: HashMap<&str, usize> = HashMap::new();
     for (index, one) in judged.iter().enumerate().filter(|(_, one)| one.way == Way::Backward) {
-        backward.insert(CallName::of(&target.records[one.pair.target].name).base, index);
+        backward.insert(base(one), index);
     }
-    let mut attached = Vec::new();
-    for (index, one) in judged.iter().enumerate().filter(|(_, one)| one.way == Way::ParametersGrad) {
-        let base = CallName::of(&target.records[one.pair.target].name).base;
-        if let Some(&owner) = backward.get(base) {
-            attached.push((index, owner));
+    let gradients: Vec<usize> =
+        (0..judged.len()).filter(|&index| judged[index].way == Way::ParametersGrad).collect();
+    // A parameter of several modules has one gradient, the sum over all of them.
+    let mut last_user: HashMap<Figures<'_>, usize> = HashMap::new();
+    let figures_of = |index: usize| {
+        let record: usize = judged[index].pair.golden;
+        dumps.golden.rows_of(record).iter().map(figures)
+    };
+    for &index in &gradients {
+        if let Some(&owner) = backward.get(base(&judged[index])) {
+            for figures in figures_of(index) {
+                let last = last_user.entry(figures).or_insert(owner);
+                *last = (*last).max(owner);
+            }
         }
     }
-    for &(index, owner) in &attached {
+    let mut owners = Vec::new();
+    for &index in &gradients {
+        let last = figures_of(index).filter_map(|figures| last_user.get(&figures)).max();
+        if let Some(&owner) = last {
+            owners.push((index, owner));
+        }
+    }
+    for &(index, owner) in &owners {
         let (output, equal) = (judged[index].output, judged[index].equal);
         judged[owner].output = judged[owner].output.or_worse(output);
         judged[owner].equal &= equal;
+        // What came into the owner came into the gradient.
+        let incoming = judged[owner].incoming();
+        judged[index].input = judged[index].input.or_worse(incoming);
     }
-    let gone: std::collections::HashSet<usize> = attached.into_iter().map(|(index, _)| index).collect();
-    let mut index = 0;
-    judged.retain(|_| {
-        index += 1;
-        !gone.contains(&(index - 1))
+    let gone: HashSet<usize> = owners.into_iter().map(|(index, _)| index).collect();
+    for index in gone {
+        judged[index].attached = true;
+    }
+}
+
+/// What a value is recognised by: shape, statistics, checksum.
+pub(super) type Figures<'a> = (&'a str, [u64; 4], Option<&'a str>);
+
+/// The figures of a value.
+pub(super) fn figures(leaf: &Leaf) -> Figures<'_> {
+    let bits = leaf.statistics.each_ref().map(|scalar| match scalar {
+        Scalar::Bool(value) => u64::from(*value),
+        other => other.number().map_or(u64::MAX, f64::to_bits),
     });
+    (&leaf.shape, bits, leaf.md5.as_deref())
 }
 
 /// The module call each record was made in, by index; from construct.json, or from the names of modules.

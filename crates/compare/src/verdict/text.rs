@@ -92,6 +92,12 @@ impl Verdict {
                 "an input of {name} differs ({}) and no recorded operation made it; look at the data that is fed in.",
                 self.size(came_in)
             ),
+            Finding::Gradual => write!(
+                text,
+                "the error grows bit by bit and no single operation introduces it; {name} is the first one far beyond \
+                 tolerance ({}).",
+                self.size(came_out)
+            ),
             Finding::OnlyTarget => {
                 write!(text, "{name} is called only on the NPU side, and what follows gets another value.")
             }

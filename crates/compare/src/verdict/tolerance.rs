@@ -71,7 +71,7 @@ pub struct Tolerances([f64; 6]);
 impl Default for Tolerances {
     /// Above what the order of summation does to a value, below what a wrong digit of the format does.
     fn default() -> Tolerances {
-        Tolerances([0.0, 1e-9, 1e-4, 2e-3, 8e-3, 6.25e-2])
+        Tolerances([0.0, 1e-9, 3e-5, 2e-3, 8e-3, 6.25e-2])
     }
 }
 
