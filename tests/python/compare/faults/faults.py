@@ -1,0 +1,110 @@
+"""What a case is, what a comparison has to say about it, and the list of all cases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import inject
+from .inject import Injection
+
+DIVERGED = ("diverged",)
+AT_INPUT = ("differs_at_input",)
+SAME_BITS = ("identical",)
+ROUNDING = ("identical", "within_tolerance")
+
+LEVELS = ("mix", "L0", "L1")
+TASKS = ("statistics", "tensor", "md5")
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The verdict a case has to get.
+
+    ``where`` is the path of the module in which the fault is, "" for the model itself, whose record there is none of.
+    ``api`` is the function in that module, as ``name`` or ``name:n`` for the n-th of its calls there; ``also`` are others
+    that have seen the fault first as well, for example a function that was given its operands the wrong way round.
+    A comparison may name the function, the module it runs in, or the module around that.
+    """
+
+    status: tuple[str, ...] = DIVERGED
+    where: str | None = None
+    api: str | None = None
+    also: tuple[str, ...] = ()
+    direction: str = "forward"
+    step: int = 0
+    rank: int | None = None
+    # A weight's gradient alone is wrong: the record of the module's parameter gradients may be named too.
+    parameters_grad: bool = False
+
+
+@dataclass(frozen=True)
+class Case:
+    """Two trainings: a good one, and one into which something is injected."""
+
+    name: str
+    model: str
+    inject: Injection
+    expected: Expected
+    target_model: str | None = None
+    train: bool = False
+    steps: int = 1
+    # The injection is there from this step on.
+    faulty_from: int = 0
+    threads: int = 1
+    levels: tuple[str, ...] = LEVELS
+    tasks: tuple[str, ...] = TASKS
+    # The two sides differ in which calls there are, or in their order.
+    is_reshaped: bool = False
+    # Name of the training in several processes that is run instead, see distributed.py.
+    world: int = 1
+    golden_threads: int = 1
+    tags: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def is_fault(self) -> bool:
+        return self.expected.where is not None or self.expected.status == AT_INPUT
+
+    @property
+    def golden_key(self) -> str:
+        """Cases with the same key share the good training."""
+        parts = [self.model, "train" if self.train else "eval", f"{self.steps}steps", f"{self.golden_threads}threads"]
+        return "-".join(parts if self.world == 1 else [*parts, f"{self.world}ranks"])
+
+
+def fault(name: str, model: str, injection: Injection, where: str, api: str | None = None, **more: Any) -> Case:
+    """A case whose culprit is ``api`` in ``where``; without one only modules show it, so that L1 is left out."""
+    wanted = {key: more.pop(key) for key in ("also", "direction", "step", "rank", "parameters_grad") if key in more}
+    levels = more.pop("levels", LEVELS if api is not None else ("mix", "L0"))
+    if where == "":
+        levels = tuple(level for level in levels if level != "L0")
+    return Case(name, model, injection, Expected(where=where, api=api, **wanted), levels=levels, **more)
+
+
+def backward_fault(
+    name: str, model: str, injection: Injection, where: str, api: str | None = None, **more: Any
+) -> Case:
+    return fault(name, model, injection, where, api, direction="backward", **more)
+
+
+def clean(name: str, model: str, injection: Injection = inject.nothing, **more: Any) -> Case:
+    """A pair that must not raise an alarm; ``tasks`` leaves md5 out where bits differ."""
+    status = more.pop("status", SAME_BITS)
+    tasks = TASKS if status == SAME_BITS else ("statistics", "tensor")
+    return Case(name, model, injection, Expected(status=status), tasks=tasks, **more)
+
+
+def all_cases() -> list[Case]:
+    from . import cases_bert, cases_clean, cases_gpt2, cases_llama, cases_own
+
+    groups: list[Callable[[], list[Case]]] = [
+        cases_bert.cases,
+        cases_gpt2.cases,
+        cases_llama.cases,
+        cases_own.cases,
+        cases_clean.cases,
+    ]
+    cases = [case for group in groups for case in group()]
+    assert len({case.name for case in cases}) == len(cases)
+    return cases
