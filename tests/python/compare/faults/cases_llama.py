@@ -103,6 +103,8 @@ def cases() -> list[Case]:
             f"{LAYER}.1.self_attn.o_proj",
             "linear",
             also=("double:0",),
+            # What leaves the module is the same but for rounding.
+            levels=("mix", "L1"),
             is_reshaped=True,
         ),
         fault(
@@ -130,11 +132,14 @@ def cases() -> list[Case]:
             "llama",
             inject.backward_hook(f"{LAYER}.1.mlp.down_proj", scaled()),
             f"{LAYER}.1.mlp.down_proj",
+            is_reshaped=True,
         ),
         backward_fault(
             "llama_backward_gradient_in_norm",
             "llama",
             inject.gradient_inside(f"{LAYER}.2.input_layernorm", scaled()),
             f"{LAYER}.2.input_layernorm",
+            # It returns its argument, so that its gradient is taken where the module's is.
+            also=("to:0",),
         ),
     ]

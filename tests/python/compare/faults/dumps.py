@@ -58,7 +58,7 @@ def api_record(dump: Dump, module: str | None, api: str) -> str | None:
     return inside[index] if index < len(inside) else None
 
 
-def names_of(expected: Expected, target: Dump, golden: Dump) -> list[str]:
+def names_of(expected: Expected, target: Dump, golden: Dump, task: str) -> list[str]:
     """Every record a comparison may name, the most exact first.
 
     Dumps of level mix are needed. Numbers of functions are those of the target; modules that are there on one side only
@@ -80,6 +80,9 @@ def names_of(expected: Expected, target: Dump, golden: Dump) -> list[str]:
         found.append(side.parents.get(module) if module is not None else None)
         if expected.api is None and module is not None:
             found.extend(_only_call(side, module))
+    if expected.in_statistics is not None and task == "statistics":
+        module = module_record(target, expected.in_statistics)
+        found.extend([module, *(_only_call(target, module) if module is not None else [])])
     names = [name for name in dict.fromkeys(found) if name is not None]
     if expected.direction == "backward":
         names = [turned(name) for name in names]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from . import inject
@@ -35,6 +35,8 @@ class Expected:
     direction: str = "forward"
     step: int = 0
     rank: int | None = None
+    # The module that shows the fault first where only statistics are known.
+    in_statistics: str | None = None
     # A weight's gradient alone is wrong: the record of the module's parameter gradients may be named too.
     parameters_grad: bool = False
 
@@ -57,10 +59,9 @@ class Case:
     tasks: tuple[str, ...] = TASKS
     # The two sides differ in which calls there are, or in their order.
     is_reshaped: bool = False
-    # Name of the training in several processes that is run instead, see distributed.py.
+    # Processes that train together, see ranks.py; the injection is in rank ``expected.rank`` only.
     world: int = 1
     golden_threads: int = 1
-    tags: frozenset[str] = field(default_factory=frozenset)
 
     @property
     def is_fault(self) -> bool:
@@ -75,7 +76,7 @@ class Case:
 
 def fault(name: str, model: str, injection: Injection, where: str, api: str | None = None, **more: Any) -> Case:
     """A case whose culprit is ``api`` in ``where``; without one only modules show it, so that L1 is left out."""
-    wanted = {key: more.pop(key) for key in ("also", "direction", "step", "rank", "parameters_grad") if key in more}
+    wanted = {key: more.pop(key) for key in ("also", "direction", "step", "rank", "parameters_grad", "in_statistics") if key in more}
     levels = more.pop("levels", LEVELS if api is not None else ("mix", "L0"))
     if where == "":
         levels = tuple(level for level in levels if level != "L0")
@@ -91,18 +92,19 @@ def backward_fault(
 def clean(name: str, model: str, injection: Injection = inject.nothing, **more: Any) -> Case:
     """A pair that must not raise an alarm; ``tasks`` leaves md5 out where bits differ."""
     status = more.pop("status", SAME_BITS)
-    tasks = TASKS if status == SAME_BITS else ("statistics", "tensor")
-    return Case(name, model, injection, Expected(status=status), tasks=tasks, **more)
+    more.setdefault("tasks", TASKS if status == SAME_BITS else ("statistics", "tensor"))
+    return Case(name, model, injection, Expected(status=status), **more)
 
 
 def all_cases() -> list[Case]:
-    from . import cases_bert, cases_clean, cases_gpt2, cases_llama, cases_own
+    from . import cases_bert, cases_clean, cases_gpt2, cases_llama, cases_own, cases_ranks
 
     groups: list[Callable[[], list[Case]]] = [
         cases_bert.cases,
         cases_gpt2.cases,
         cases_llama.cases,
         cases_own.cases,
+        cases_ranks.cases,
         cases_clean.cases,
     ]
     cases = [case for group in groups for case in group()]

@@ -31,7 +31,6 @@ COMBINATIONS = (
     ("mix", "md5"),
     ("L0", "statistics"),
     ("L1", "statistics"),
-    ("L1", "tensor"),
 )
 
 
@@ -43,6 +42,9 @@ def generate(
     wanted = list(dict.fromkeys([("mix", "statistics"), *combinations]))
     cases = [case for case in all_cases() if not names or case.name in names]
     jobs = [["worker", str(out), level, task, *names] for level, task in wanted]
+    for level, task in wanted:
+        if any(case.world > 1 and level in case.levels and task in case.tasks for case in cases):
+            jobs.append(["ranks", str(out), level, task, *names])
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(_run, jobs))
     index = [
@@ -66,11 +68,12 @@ def entry(out: Path, case: Case, level: str, task: str) -> dict[str, Any]:
         "is_fault": case.is_fault,
         "target": str(Path(f"{level}-{task}", "target", case.name)),
         "golden": str(Path(f"{level}-{task}", "golden", case.golden_key)),
+        "is_reshaped": case.is_reshaped,
         "steps": case.steps,
         "world": case.world,
         "expected": {
             "status": list(expected.status),
-            "culprit": culprits(out, case, level),
+            "culprit": culprits(out, case, level, task),
             "direction": expected.direction if expected.where is not None else None,
             "step": expected.step if case.is_fault else None,
             "rank": expected.rank,
@@ -78,7 +81,7 @@ def entry(out: Path, case: Case, level: str, task: str) -> dict[str, Any]:
     }
 
 
-def culprits(out: Path, case: Case, level: str) -> list[str]:
+def culprits(out: Path, case: Case, level: str, task: str) -> list[str]:
     """The names that are right at a level."""
     expected = case.expected
     if expected.where is None:
@@ -86,7 +89,7 @@ def culprits(out: Path, case: Case, level: str) -> list[str]:
     base = out / "mix-statistics"
     target = dumps.read(dumps.directory(base / "target" / case.name, expected.step, expected.rank))
     golden = dumps.read(dumps.directory(base / "golden" / case.golden_key, expected.step, expected.rank))
-    names = dumps.names_of(expected, target, golden)
+    names = dumps.names_of(expected, target, golden, task)
     kept = [name for name in names if level == "mix" or dumps.is_module(name) == (level == "L0")]
     assert kept, f"{case.name}: no record of level {level} can show the fault"
     return kept

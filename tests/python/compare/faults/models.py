@@ -30,11 +30,11 @@ def tokens(batch: int, length: int) -> torch.Tensor:
     return torch.randint(3, VOCABULARY, (batch, length))
 
 
-def bert(attention: str = "eager", width: int = 64, length: int = 16) -> tuple[nn.Module, Batch]:
+def bert(attention: str = "eager", width: int = 48, length: int = 12, layers: int = 3) -> tuple[nn.Module, Batch]:
     config = transformers.BertConfig(
         vocab_size=VOCABULARY,
         hidden_size=width,
-        num_hidden_layers=3,
+        num_hidden_layers=layers,
         num_attention_heads=4,
         intermediate_size=2 * width,
         max_position_embeddings=length + 2,
@@ -56,8 +56,8 @@ def bert(attention: str = "eager", width: int = 64, length: int = 16) -> tuple[n
 def gpt2(attention: str = "eager") -> tuple[nn.Module, Batch]:
     config = transformers.GPT2Config(
         vocab_size=VOCABULARY,
-        n_positions=24,
-        n_embd=64,
+        n_positions=16,
+        n_embd=48,
         n_layer=3,
         n_head=4,
         bos_token_id=1,
@@ -66,15 +66,15 @@ def gpt2(attention: str = "eager") -> tuple[nn.Module, Batch]:
         attn_implementation=attention,
     )
     model = transformers.GPT2LMHeadModel(config)
-    ids = tokens(4, 16)
+    ids = tokens(4, 12)
     return model, {"input_ids": ids, "labels": ids.clone()}
 
 
 def llama(attention: str = "eager") -> tuple[nn.Module, Batch]:
     config = transformers.LlamaConfig(
         vocab_size=VOCABULARY,
-        hidden_size=64,
-        intermediate_size=96,
+        hidden_size=48,
+        intermediate_size=80,
         num_hidden_layers=3,
         num_attention_heads=4,
         num_key_value_heads=2,
@@ -85,7 +85,7 @@ def llama(attention: str = "eager") -> tuple[nn.Module, Batch]:
         attn_implementation=attention,
     )
     model = transformers.LlamaForCausalLM(config)
-    ids = tokens(4, 16)
+    ids = tokens(4, 12)
     return model, {"input_ids": ids, "labels": ids.clone()}
 
 
@@ -199,10 +199,10 @@ class Block(nn.Module):
 class Former(nn.Module):
     """A small transformer with attention of its own."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, blocks: int) -> None:
         super().__init__()
         self.embed = nn.Embedding(VOCABULARY, width)
-        self.blocks = nn.ModuleList(Block(width) for _ in range(3))
+        self.blocks = nn.ModuleList(Block(width) for _ in range(blocks))
         self.head = nn.Linear(width, VOCABULARY)
 
     def forward(self, ids: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
@@ -212,23 +212,23 @@ class Former(nn.Module):
         return F.cross_entropy(torch.flatten(self.head(x), 0, 1), torch.flatten(labels))
 
 
-def former(width: int = 32, length: int = 16) -> tuple[nn.Module, Batch]:
+def former(width: int = 32, length: int = 16, blocks: int = 3) -> tuple[nn.Module, Batch]:
     ids = tokens(4, length)
-    return Former(width), {"ids": ids, "labels": ids.roll(-1, 1)}
+    return Former(width, blocks), {"ids": ids, "labels": ids.roll(-1, 1)}
 
 
 # By the name cases use. The wide ones are large enough for torch to share work between threads.
 MODELS: dict[str, Callable[[], tuple[nn.Module, Batch]]] = {
     "bert": bert,
     "bert_sdpa": lambda: bert("sdpa"),
-    "bert_wide": lambda: bert(width=256, length=160),
+    "bert_wide": lambda: bert(width=128, length=128, layers=1),
     "gpt2": gpt2,
     "gpt2_sdpa": lambda: gpt2("sdpa"),
     "llama": llama,
     "llama_sdpa": lambda: llama("sdpa"),
     "convnet": convnet,
     "former": former,
-    "former_wide": lambda: former(256, 160),
+    "former_wide": lambda: former(128, 128, 1),
 }
 
 

@@ -1,0 +1,208 @@
+"""Looks at two dumps by brute force, without the comparison under test: does the corpus contain what it says?
+
+    python -m tests.python.compare.faults.check DIR
+
+reads ``DIR/index.json`` and prints, case by case, where the two sides first part.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from . import dumps
+from .dumps import Dump
+
+# Two figures are the same number if they agree to this part of the largest element.
+RELATIVE = 1e-6
+_INPUTS = ("input_args", "input_kwargs", "input", "parameters")
+_FIGURES = ("Max", "Min", "Mean", "Norm")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A record that is not the same on both sides."""
+
+    name: str
+    inputs: bool
+    outputs: bool
+    # There is nothing on the other side.
+    is_alone: bool = False
+
+
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Tensors and plain values of a record, with where they stand."""
+    if isinstance(value, dict) and "type" not in value:
+        for key, item in value.items():
+            yield from leaves(item, f"{path}.{key}")
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from leaves(item, f"{path}.{index}")
+    else:
+        yield path, value
+
+
+def same_number(a: Any, b: Any, scale: float) -> bool:
+    if isinstance(a, bool) or isinstance(b, bool) or not all(isinstance(x, (int, float)) for x in (a, b)):
+        return bool(a == b)
+    if math.isnan(a) or math.isnan(b):
+        return math.isnan(a) and math.isnan(b)
+    return a == b or abs(a - b) <= RELATIVE * scale
+
+
+def same_leaf(a: Any, b: Any) -> bool:
+    if not (isinstance(a, dict) and isinstance(b, dict)):
+        return bool(a == b)
+    if any(a.get(key) != b.get(key) for key in ("type", "dtype", "shape")):
+        return False
+    if "Max" not in a:
+        return bool(a.get("value") == b.get("value"))
+    finite = [abs(x) for x in (a["Max"], a["Min"]) if isinstance(x, (int, float)) and math.isfinite(x)]
+    largest = max(finite, default=0.0)
+    scales = {"Norm": abs(a["Norm"]) if isinstance(a.get("Norm"), (int, float)) else 0.0}
+    return all(same_number(a.get(key), b.get(key), scales.get(key, largest)) for key in _FIGURES)
+
+
+def same(a: Any, b: Any) -> bool:
+    left, right = dict(leaves(a)), dict(leaves(b))
+    return left.keys() == right.keys() and all(same_leaf(left[key], right[key]) for key in left)
+
+
+def differs(name: str, target: dict[str, Any], golden: dict[str, Any]) -> Difference:
+    if name.endswith("parameters_grad"):
+        return Difference(name, False, not same(target, golden))
+    inputs = not all(same(target.get(key), golden.get(key)) for key in _INPUTS)
+    return Difference(name, inputs, not same(target.get("output"), golden.get("output")))
+
+
+def kind(dump: Dump, name: str) -> str:
+    """What a record is regardless of its number: paired in order with records of the same kind."""
+    if dumps.is_module(name):
+        return name
+    prefix, _, direction = name.rsplit(".", 2)
+    return f"{dump.parents.get(name)} {prefix} {direction}"
+
+
+def pairs(target: Dump, golden: Dump) -> list[tuple[str, str | None]]:
+    """Every record of the target with its partner; partners are looked for in order, not by number."""
+    left, right = list(target.data), list(golden.data)
+    matcher = difflib.SequenceMatcher(
+        None, [kind(target, name) for name in left], [kind(golden, name) for name in right], autojunk=False
+    )
+    partner: dict[str, str] = {}
+    for block in matcher.get_matching_blocks():
+        for offset in range(block.size):
+            partner[left[block.a + offset]] = right[block.b + offset]
+    # What moved is found by its kind.
+    taken = set(partner.values())
+    free: dict[str, list[str]] = {}
+    for name in right:
+        if name not in taken:
+            free.setdefault(kind(golden, name), []).append(name)
+    for name in left:
+        if name not in partner and (candidates := free.get(kind(target, name))):
+            partner[name] = candidates.pop(0)
+    return [(name, partner.get(name)) for name in left]
+
+
+def differences(target: Dump, golden: Dump) -> list[Difference]:
+    """In the order of the target; a record without a partner differs in everything."""
+    found = []
+    for name, partner in pairs(target, golden):
+        if partner is None:
+            found.append(Difference(name, True, True, is_alone=True))
+            continue
+        difference = differs(name, target.data[name], golden.data[partner])
+        if difference.inputs or difference.outputs:
+            found.append(difference)
+    return found
+
+
+def without_moved(found: list[Difference], target: Dump, golden: Dump) -> list[Difference]:
+    """Leaves out records that are the same as another one of the same function on the other side: they only moved."""
+    kept = []
+    for difference in found:
+        name = difference.name
+        like = [other for other in golden.data if _function(other) == _function(name) and other != name]
+        if not any(same(target.data[name], golden.data[other]) for other in like):
+            kept.append(difference)
+    return kept
+
+
+def _function(name: str) -> str:
+    return name if dumps.is_module(name) else re.sub(r"\.\d+\.", ".", name)
+
+
+def around(dump: Dump, name: str) -> set[str]:
+    """The modules a record runs in: they are opened before it and closed after it."""
+    is_backward = ".backward" in name
+    forward = name.replace("backward", "forward") if is_backward else name
+    found: set[str] = set()
+    parent = dump.parents.get(forward)
+    while parent is not None and parent not in found:
+        found.add(parent)
+        parent = dump.parents.get(parent)
+    return {dumps.turned(module) for module in found} if is_backward else found
+
+
+def report(root: Path, entry: dict[str, Any]) -> tuple[bool, str]:
+    """Whether the two sides part where the index says, and where they do."""
+    expected = entry["expected"]
+    step, rank = expected["step"] or 0, expected["rank"]
+    if rank is None and entry["world"] > 1:
+        rank = 0
+    target = dumps.read(dumps.directory(root / entry["target"], step, rank))
+    golden = dumps.read(dumps.directory(root / entry["golden"], step, rank))
+    found = differences(target, golden)
+    if entry["is_reshaped"]:
+        found = without_moved(found, target, golden)
+    if not entry["is_fault"]:
+        both = [d for d in found if not d.is_alone]
+        return True, f"{len(both)} records differ by more than {RELATIVE}, {len(found) - len(both)} are new"
+    if not found:
+        return False, "nothing differs"
+    if expected["status"] == ["differs_at_input"]:
+        first = found[0]
+        return first.inputs or dumps.is_module(first.name), f"first {first.name}"
+    accepted = expected["culprit"]
+    culprit = next((name for name in accepted if any(d.name == name for d in found)), None)
+    if culprit is None:
+        return False, f"none of {accepted} differs; first {found[0]}"
+    outer = around(target, culprit)
+    # Gradients of parameters stand where their module first ran, but come last.
+    is_late = not culprit.endswith("parameters_grad")
+    first = next(
+        d
+        for d in found
+        if d.outputs
+        and d.name not in outer
+        and not (d.is_alone and d.name not in accepted)
+        and not (is_late and d.name.endswith("parameters_grad"))
+    )
+    # Inside an accepted module a function may have been given the wrong thing without any record of who did it.
+    ok = first.name in accepted or (first.inputs and not around(target, first.name).isdisjoint(accepted))
+    return ok, f"first {first.name}, its inputs {'differ' if first.inputs else 'agree'}"
+
+
+def main(root: Path) -> int:
+    failed = 0
+    for entry in json.loads((root / "index.json").read_text()):
+        if entry["task"] == "md5":
+            continue
+        ok, text = report(root, entry)
+        failed += not ok
+        print("ok   " if ok else "WRONG", entry["case"], entry["level"], entry["task"], text)
+        if not ok:
+            print("      accepted:", *entry["expected"]["culprit"])
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])) != 0)
