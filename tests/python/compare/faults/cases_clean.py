@@ -22,7 +22,9 @@ def _up_first(module: Any, _: Any) -> Any:
 
 def _with_identity(model: nn.Module, batch: Any) -> Any:
     """A module that does nothing is put into the chain."""
-    model.set_submodule("transformer.drop", nn.Sequential(model.get_submodule("transformer.drop"), nn.Identity()))
+    model.set_submodule(
+        "transformer.drop", nn.Sequential(model.get_submodule("transformer.drop"), nn.Identity())
+    )
     return inject.nothing(model, batch)
 
 

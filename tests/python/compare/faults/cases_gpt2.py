@@ -122,7 +122,7 @@ def cases() -> list[Case]:
             function(ATTENTION, _in_one(f"{BLOCK}.1.attn", _untransposed)),
             f"{BLOCK}.1.attn",
             also=("reshape:0",),
-            # Maximum, minimum, mean and norm do not depend on the order of elements: who reads them shows it first.
+            # Statistics do not depend on the order of elements: who reads them shows it first.
             in_statistics=f"{BLOCK}.1.attn.c_proj",
         ),
         fault(

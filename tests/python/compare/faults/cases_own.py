@@ -65,7 +65,9 @@ def reordered(model: nn.Module, batch: Any) -> Any:
 def cases() -> list[Case]:
     forward_of, setting = inject.forward_of, inject.setting
     return [
-        fault("conv_scale", "convnet", kernel("convolution", scaled(), "conv2"), "conv2", "conv2d", train=True),
+        fault(
+            "conv_scale", "convnet", kernel("convolution", scaled(), "conv2"), "conv2", "conv2d", train=True
+        ),
         fault(
             "conv_bf16_batchnorm",
             "convnet",
@@ -114,7 +116,14 @@ def cases() -> list[Case]:
             "conv2d",
             train=True,
         ),
-        fault("conv_scale_pool", "convnet", kernel("avg_pool2d", scaled(), "pool"), "pool", "avg_pool2d", train=True),
+        fault(
+            "conv_scale_pool",
+            "convnet",
+            kernel("avg_pool2d", scaled(), "pool"),
+            "pool",
+            "avg_pool2d",
+            train=True,
+        ),
         backward_fault(
             "conv_weight_gradient",
             "convnet",

@@ -50,8 +50,11 @@ def api_record(dump: Dump, module: str | None, api: str) -> str | None:
     inside = [
         record
         for record, parent in dump.parents.items()
-        if parent == module and (match := _API.fullmatch(record)) and match["api"] == name
-        and match["direction"] == "forward" and not is_module(record)
+        if parent == module
+        and (match := _API.fullmatch(record))
+        and match["api"] == name
+        and match["direction"] == "forward"
+        and not is_module(record)
     ]
     inside.sort(key=lambda record: int(record.split(".")[-2]))
     index = int(nth or 0)
@@ -61,8 +64,8 @@ def api_record(dump: Dump, module: str | None, api: str) -> str | None:
 def names_of(expected: Expected, target: Dump, golden: Dump, task: str) -> list[str]:
     """Every record a comparison may name, the most exact first.
 
-    Dumps of level mix are needed. Numbers of functions are those of the target; modules that are there on one side only
-    count too.
+    Dumps of level mix are needed. Numbers of functions are those of the target; modules that are there on one
+    side only count too.
     """
     if expected.where is None:
         return []

@@ -22,10 +22,10 @@ TASKS = ("statistics", "tensor", "md5")
 class Expected:
     """The verdict a case has to get.
 
-    ``where`` is the path of the module in which the fault is, "" for the model itself, whose record there is none of.
-    ``api`` is the function in that module, as ``name`` or ``name:n`` for the n-th of its calls there; ``also`` are others
-    that have seen the fault first as well, for example a function that was given its operands the wrong way round.
-    A comparison may name the function, the module it runs in, or the module around that.
+    ``where`` is the path of the module in which the fault is, "" for the model itself, which has no record.
+    ``api`` is the function in that module, as ``name`` or ``name:n`` for the n-th call there; ``also`` are
+    others that may be named, for example one that was given its operands the wrong way round. A comparison
+    may name the function, the module it runs in, or the module around that.
     """
 
     status: tuple[str, ...] = DIVERGED
@@ -70,13 +70,24 @@ class Case:
     @property
     def golden_key(self) -> str:
         """Cases with the same key share the good training."""
-        parts = [self.model, "train" if self.train else "eval", f"{self.steps}steps", f"{self.golden_threads}threads"]
+        parts = [
+            self.model,
+            "train" if self.train else "eval",
+            f"{self.steps}steps",
+            f"{self.golden_threads}threads",
+        ]
         return "-".join(parts if self.world == 1 else [*parts, f"{self.world}ranks"])
 
 
-def fault(name: str, model: str, injection: Injection, where: str, api: str | None = None, **more: Any) -> Case:
-    """A case whose culprit is ``api`` in ``where``; without one only modules show it, so that L1 is left out."""
-    wanted = {key: more.pop(key) for key in ("also", "direction", "step", "rank", "parameters_grad", "in_statistics") if key in more}
+def fault(
+    name: str, model: str, injection: Injection, where: str, api: str | None = None, **more: Any
+) -> Case:
+    """A case whose culprit is ``api`` in ``where``; without one only modules show it, and L1 is left out."""
+    wanted = {
+        key: more.pop(key)
+        for key in ("also", "direction", "step", "rank", "parameters_grad", "in_statistics")
+        if key in more
+    }
     levels = more.pop("levels", LEVELS if api is not None else ("mix", "L0"))
     if where == "":
         levels = tuple(level for level in levels if level != "L0")

@@ -1,10 +1,10 @@
-"""Trains and collects every case, and writes ``index.json``, which says what belongs together and what is expected.
+"""Trains and collects every case, and writes ``index.json``: what belongs together and what is expected.
 
     python -m tests.python.compare.faults.generate --out DIR [--case NAME] [--level mix] [--task statistics]
 
-A case lies in ``DIR/LEVEL-TASK/target/CASE/step0/rank/dump.json``; cases that have the same good training share it, in
-``DIR/LEVEL-TASK/golden/…``. Level mix with statistics is always there: it tells which function runs in which module,
-from which the expected names of the other levels follow.
+A case lies in ``DIR/LEVEL-TASK/target/CASE/step0/rank/dump.json``; cases that have the same good training
+share it, in ``DIR/LEVEL-TASK/golden/…``. Level mix with statistics is always there: it tells which function
+runs in which module, from which the expected names of the other levels follow.
 """
 
 from __future__ import annotations
@@ -108,11 +108,15 @@ def _run(arguments: list[str]) -> None:
         check=False,
     )
     if result.returncode != 0 or "[ERROR]" in result.stdout:
-        raise RuntimeError(f"{' '.join(arguments)}: exit {result.returncode}\n{result.stdout}\n{result.stderr}")
+        raise RuntimeError(
+            f"{' '.join(arguments)}: exit {result.returncode}\n{result.stdout}\n{result.stderr}"
+        )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--case", action="append", default=[], help="only these cases")
     parser.add_argument("--level", choices=("mix", "L0", "L1"))

@@ -1,8 +1,9 @@
 """Ways to break one place of a model, and only that place.
 
-A fault changes results with ``torch.ops`` calls, which collection does not record: like a faulty kernel it leaves no
-trace of its own. Each maker below returns an ``Injection``: given a freshly built model and its batch, a context in
-which the faulty training step runs. Models are built anew for every run, so only what lives outside them is undone.
+A fault changes results with ``torch.ops`` calls, which collection does not record: like a faulty kernel it
+leaves no trace of its own. Each maker below returns an ``Injection``: given a freshly built model and its
+batch, a context in which the faulty training step runs. Models are built anew for every run, so only what
+lives outside them is undone.
 """
 
 from __future__ import annotations
@@ -76,8 +77,8 @@ def nothing(model: nn.Module, batch: Batch) -> Iterator[None]:
     yield
 
 
-class _KernelFault(TorchDispatchMode):
-    """One call of one kernel returns something else. It sees what every layer of torch above it ends up calling."""
+class _KernelFault(TorchDispatchMode):  # type: ignore[misc]
+    """One call of one kernel returns something else, whatever layer of torch called it."""
 
     def __init__(self, kernel: str, change: Change, nth: int, output: int | None) -> None:
         super().__init__()
@@ -106,8 +107,8 @@ def kernel(
 ) -> Injection:
     """The nth call of a kernel, of all or of those while module ``inside`` runs forward.
 
-    ``output`` picks one of several results. Backward kernels have names of their own, and are counted as they run:
-    the last layer first.
+    ``output`` picks one of several results. Backward kernels have names of their own, and are counted as they
+    run: the last layer first.
     """
 
     @contextmanager
@@ -134,23 +135,6 @@ def _tell_when_inside(module: nn.Module, fault: _KernelFault) -> None:
             fault.is_here = False
 
     module.forward = forward
-
-
-def in_backward(name: str, change: Change, nth: int) -> Injection:
-    """The nth call of a kernel that forward uses too, counted while autograd runs."""
-
-    class Fault(_KernelFault):
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            self.is_here = torch._C._current_autograd_node() is not None
-            return super().__torch_dispatch__(func, types, args, kwargs)
-
-    @contextmanager
-    def inject(model: nn.Module, batch: Batch) -> Iterator[None]:
-        with Fault(name, change, nth, None) as fault:
-            yield
-        assert fault.fired == 1
-
-    return inject
 
 
 def forward_of(path: str, make: Callable[[Any, Callable[..., Any]], Callable[..., Any]]) -> Injection:
@@ -219,7 +203,7 @@ def batch_key(key: str, change: Change) -> Injection:
 
 
 def function(place: str, make: Callable[[nn.Module, Callable[..., Any]], Callable[..., Any]]) -> Injection:
-    """A function ``package.module:name`` is replaced while the step runs; ``make`` gets the model and the original."""
+    """Function ``package.module:name`` is replaced while the step runs; ``make`` gets model and original."""
     module_name, name = place.split(":")
 
     @contextmanager
@@ -251,7 +235,7 @@ def both(*injections: Injection) -> Injection:
 # ---- gradients only
 
 
-class _Gradient(torch.autograd.Function):
+class _Gradient(torch.autograd.Function):  # type: ignore[misc]
     """Leaves values alone and changes the gradient that comes back."""
 
     @staticmethod

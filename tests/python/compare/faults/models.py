@@ -1,10 +1,11 @@
 """The models that are trained twice: three tiny Hugging Face ones and two written here.
 
-All are built from a seed and run on the CPU; every one returns its loss, so that one training step serves them all.
+All are built from a seed and run on the CPU; every one returns its loss: one training step serves them all.
 """
 
 from __future__ import annotations
 
+import importlib
 import math
 import os
 from collections.abc import Callable
@@ -14,23 +15,28 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-# Nothing is downloaded: without this the library may ask the network for files it can do without.
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
-os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
-
-import transformers
-
 Batch = dict[str, torch.Tensor]
 
 SEED = 20261116
 VOCABULARY = 97
 
 
+def hugging_face() -> Any:
+    """The library, imported only to train: it takes seconds, and the list of cases does not need it."""
+    # Nothing is downloaded: without this it may ask the network for files it can do without.
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    return importlib.import_module("transformers")
+
+
 def tokens(batch: int, length: int) -> torch.Tensor:
     return torch.randint(3, VOCABULARY, (batch, length))
 
 
-def bert(attention: str = "eager", width: int = 48, length: int = 12, layers: int = 3) -> tuple[nn.Module, Batch]:
+def bert(
+    attention: str = "eager", width: int = 48, length: int = 12, layers: int = 3
+) -> tuple[nn.Module, Batch]:
+    transformers = hugging_face()
     config = transformers.BertConfig(
         vocab_size=VOCABULARY,
         hidden_size=width,
@@ -54,6 +60,7 @@ def bert(attention: str = "eager", width: int = 48, length: int = 12, layers: in
 
 
 def gpt2(attention: str = "eager") -> tuple[nn.Module, Batch]:
+    transformers = hugging_face()
     config = transformers.GPT2Config(
         vocab_size=VOCABULARY,
         n_positions=16,
@@ -71,6 +78,7 @@ def gpt2(attention: str = "eager") -> tuple[nn.Module, Batch]:
 
 
 def llama(attention: str = "eager") -> tuple[nn.Module, Batch]:
+    transformers = hugging_face()
     config = transformers.LlamaConfig(
         vocab_size=VOCABULARY,
         hidden_size=48,
@@ -89,14 +97,14 @@ def llama(attention: str = "eager") -> tuple[nn.Module, Batch]:
     return model, {"input_ids": ids, "labels": ids.clone()}
 
 
-class Normalise(nn.Module):
+class Normalise(nn.Module):  # type: ignore[misc]
     """Every image by its own largest value."""
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         return torch.div(images, torch.amax(torch.abs(images), dim=(1, 2, 3), keepdim=True))
 
 
-class Crop(nn.Module):
+class Crop(nn.Module):  # type: ignore[misc]
     """The middle of a picture: reading by ``[]`` is not recorded, only this module is."""
 
     first = 1
@@ -107,7 +115,7 @@ class Crop(nn.Module):
         return images[..., self.first : last, self.first : last].contiguous()
 
 
-class ConvNet(nn.Module):
+class ConvNet(nn.Module):  # type: ignore[misc]
     """Convolutions with batch normalisation, and a small head."""
 
     def __init__(self) -> None:
@@ -133,7 +141,7 @@ def convnet() -> tuple[nn.Module, Batch]:
     return ConvNet(), {"images": torch.randn(6, 3, 16, 16), "labels": torch.randint(0, 10, (6,))}
 
 
-class Attention(nn.Module):
+class Attention(nn.Module):  # type: ignore[misc]
     """Attention of several heads, written out."""
 
     def __init__(self, width: int, heads: int) -> None:
@@ -162,7 +170,7 @@ class Attention(nn.Module):
         return self.out(self.merge(torch.matmul(self.weights(q, k), v)))
 
 
-class Contrast(nn.Module):
+class Contrast(nn.Module):  # type: ignore[misc]
     """The difference of two views of the same thing, with a logarithm that needs positive numbers."""
 
     def __init__(self, width: int) -> None:
@@ -181,7 +189,7 @@ class Contrast(nn.Module):
         return torch.log(torch.add(self.argument(gap), 1.0))
 
 
-class Block(nn.Module):
+class Block(nn.Module):  # type: ignore[misc]
     """Attention and contrast, each with a residual."""
 
     def __init__(self, width: int) -> None:
@@ -196,7 +204,7 @@ class Block(nn.Module):
         return torch.add(x, self.contrast(self.norm2(x)))
 
 
-class Former(nn.Module):
+class Former(nn.Module):  # type: ignore[misc]
     """A small transformer with attention of its own."""
 
     def __init__(self, width: int, blocks: int) -> None:
@@ -233,7 +241,7 @@ MODELS: dict[str, Callable[[], tuple[nn.Module, Batch]]] = {
 
 
 def build(name: str, train: bool) -> tuple[nn.Module, Batch]:
-    """The same bits every time; parameters that start as zeros or ones get values of their own, as trained ones have."""
+    """The same bits every time; parameters that start as zeros or ones get values, as trained ones have."""
     torch.manual_seed(SEED)
     model, batch = MODELS[name]()
     with torch.no_grad():

@@ -1,7 +1,10 @@
-"""Trainings of two processes, one of which has the fault: python -m tests.python.compare.faults.ranks OUT LEVEL TASK [CASE ...]
+"""Trainings of two processes, one of which has the fault.
 
-The layer between them is split, as in tensor parallelism: each rank has half of the hidden units, and partial results
-are summed by ``all_reduce``. So the other rank gets wrong results too, from a collective whose own input is right.
+Run by ``generate.py``: python -m tests.python.compare.faults.ranks OUT LEVEL TASK [CASE ...]
+
+Layers are split, as in tensor parallelism: each rank has half of the hidden units, and partial results are
+summed by ``all_reduce``. So the other rank gets wrong results too, from a collective whose own input is
+right.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from torch import nn
 WORLD = 2
 
 
-class Half(nn.Module):
+class Half(nn.Module):  # type: ignore[misc]
     """This rank's part of two layers, and the sum of all parts."""
 
     def __init__(self, width: int) -> None:
@@ -36,7 +39,7 @@ class Half(nn.Module):
         return torch.add(partial, torch.sub(total, partial.detach()))
 
 
-class Split(nn.Module):
+class Split(nn.Module):  # type: ignore[misc]
     """Two such blocks with normalisation between them."""
 
     def __init__(self, width: int = 24) -> None:
@@ -68,7 +71,12 @@ def process(rank: int, port: int, out: str, level: str, task: str, names: tuple[
 
     done = set()
     for case in all_cases():
-        if case.world == 1 or level not in case.levels or task not in case.tasks or (names and case.name not in names):
+        if (
+            case.world == 1
+            or level not in case.levels
+            or task not in case.tasks
+            or (names and case.name not in names)
+        ):
             continue
         if case.golden_key not in done:
             done.add(case.golden_key)

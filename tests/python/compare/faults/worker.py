@@ -55,7 +55,12 @@ def main(out: str, level: str, task: str, *names: str) -> None:
 
     done = set()
     for case in all_cases():
-        if case.world > 1 or level not in case.levels or task not in case.tasks or (names and case.name not in names):
+        if (
+            case.world > 1
+            or level not in case.levels
+            or task not in case.tasks
+            or (names and case.name not in names)
+        ):
             continue
         if case.golden_key not in done:
             done.add(case.golden_key)
