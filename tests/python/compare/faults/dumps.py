@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,22 @@ class Dump:
 
 def read(directory: Path) -> Dump:
     data = json.loads((directory / "dump.json").read_text())["data"]
+    for _, leaf in leaves(data):
+        if isinstance(leaf, dict) and leaf.get("data_name"):
+            leaf["file"] = directory / "dump_tensor_data" / leaf["data_name"]
     return Dump(data, json.loads((directory / "construct.json").read_text()))
+
+
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Tensors and plain values of a record, with where they stand."""
+    if isinstance(value, dict) and "type" not in value:
+        for key, item in value.items():
+            yield from leaves(item, f"{path}.{key}")
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from leaves(item, f"{path}.{index}")
+    else:
+        yield path, value
 
 
 def directory(root: Path, step: int = 0, rank: int | None = None) -> Path:
