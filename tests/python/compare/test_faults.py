@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +41,11 @@ class Corpus:
 
 
 @pytest.fixture(scope="session")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
-    return Corpus(tmp_path_factory.mktemp("faults"))
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
+    root = tmp_path_factory.mktemp("faults")
+    yield Corpus(root)
+    # More than a gigabyte, which pytest would keep for three more runs.
+    shutil.rmtree(root)
 
 
 def test_cases_are_many_and_of_many_models() -> None:

@@ -85,7 +85,7 @@ def fault(
     """A case whose culprit is ``api`` in ``where``; without one only modules show it, and L1 is left out."""
     wanted = {
         key: more.pop(key)
-        for key in ("also", "direction", "step", "rank", "parameters_grad", "in_statistics")
+        for key in ("status", "also", "direction", "step", "rank", "parameters_grad", "in_statistics")
         if key in more
     }
     levels = more.pop("levels", LEVELS if api is not None else ("mix", "L0"))
