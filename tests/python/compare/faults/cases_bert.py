@@ -172,6 +172,7 @@ def cases() -> list[Case]:
             "bert",
             forward_of("bert.embeddings", _late_positions),
             "bert.embeddings.position_embeddings",
+            also=("embedding",),
             levels=("mix", "L0"),
         ),
         fault(

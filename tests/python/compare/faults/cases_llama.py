@@ -93,7 +93,6 @@ def cases() -> list[Case]:
             "llama",
             forward_of(f"{LAYER}.0.mlp", _swapped_gate),
             f"{LAYER}.0.mlp",
-            also=("__mul__:0",),
             is_reshaped=True,
         ),
         fault(

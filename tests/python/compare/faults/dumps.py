@@ -95,10 +95,12 @@ def names_of(expected: Expected, target: Dump, golden: Dump, task: str) -> list[
     for side in (target, golden):
         module = module_record(side, expected.where)
         found.append(module)
-        # The module around: what is called like the path without its last part.
-        found.append(side.parents.get(module) if module is not None else None)
-        if expected.api is None and module is not None:
-            found.extend(_only_call(side, module))
+        # The wrapper of a function is its module; a module that is no more than its function has one itself.
+        if module is not None and (expected.api is None or _only_call(side, module)):
+            found.append(side.parents.get(module))
+    if module_record(golden, expected.where) != forward and forward is not None:
+        # Another module stands there, whose function is the injected one.
+        found.extend(_only_call(target, forward))
     if expected.in_statistics is not None and task == "statistics":
         module = module_record(target, expected.in_statistics)
         found.extend([module, *(_only_call(target, module) if module is not None else [])])

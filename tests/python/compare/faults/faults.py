@@ -25,7 +25,8 @@ class Expected:
     ``where`` is the path of the module in which the fault is, "" for the model itself, which has no record.
     ``api`` is the function in that module, as ``name`` or ``name:n`` for the n-th call there; ``also`` are
     others that may be named, for example one that was given its operands the wrong way round. A comparison
-    may name the function, the module it runs in, or the module around that.
+    may name the function or its immediate wrapper: the module it runs in, and where that is no more than
+    the function, as ``Linear`` is, the module around it. Where a module is at fault, so may its own wrapper.
     """
 
     status: tuple[str, ...] = DIVERGED
