@@ -65,7 +65,8 @@ fn options(args: &CompareArgs, form: Form) -> Result<Options, CompareError> {
         })
     };
     let asked = |name| args.format.contains(&name);
-    let default = args.format.is_empty();
+    // The first difference has files of its own.
+    let default = args.format.is_empty() && !args.diff_analyze;
     let xlsx_by_default = form == Form::Old || args.xlsx;
     let tolerances = match &args.tolerance {
         Some(text) => Tolerances::default().with(text)?,

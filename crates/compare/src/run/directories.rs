@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::discover::{find_pairs, find_ranks};
+use super::first_difference::find_first_differences;
 use super::one::compare_files;
 use super::outcome::Outcome;
 use super::{Options, StackSource};
@@ -19,7 +20,7 @@ pub fn compare_dumps(
     let mut outcome = Outcome::default();
     let pairs = find_pairs(target, golden, console)?;
     let alone = pairs.len() == 1;
-    for pair in pairs {
+    for pair in &pairs {
         match compare_files(&pair.target, &pair.golden, &pair.suffix, options, console) {
             Ok((part, failures)) => {
                 outcome.parts.push(part);
@@ -30,6 +31,12 @@ pub fn compare_dumps(
                 error.announce(console);
                 outcome.failures.push(format!("{}: {error}", pair.target.display()));
             }
+        }
+    }
+    if options.first_difference {
+        let files = find_first_differences(&pairs, options, console)?;
+        if let Some(part) = outcome.parts.first_mut() {
+            part.files.extend(files);
         }
     }
     Ok(outcome)

@@ -104,12 +104,19 @@ fn is_step(name: &str) -> bool {
     name.strip_prefix("step").is_some_and(|number| number.parse::<u64>().is_ok())
 }
 
+/// Step and rank of a dump, as far as its path names them.
+pub(super) fn place_of(dump: &Path) -> (Option<u64>, Option<u64>) {
+    let parts = || dump.components().rev().skip(1).take(3).map(|part| part.as_os_str().to_string_lossy());
+    let step = parts().find_map(|part| part.strip_prefix("step")?.parse().ok());
+    let rank = parts().find_map(|part| rank_number(&part).filter(|_| part.len() > "rank".len()));
+    (step, rank)
+}
+
 /// `rank` is 0 of a run without ranks.
-pub(super) fn rank_number(name: &str) -> Option<u64> {
+fn rank_number(name: &str) -> Option<u64> {
     let number = name.strip_prefix("rank")?;
     match number {
-        "" => Some(0),
-        "0" => Some(0),
+        "" | "0" => Some(0),
         _ if number.starts_with('0') => None,
         _ => number.parse().ok(),
     }

@@ -2,6 +2,7 @@
 
 mod directories;
 mod discover;
+mod first_difference;
 mod one;
 mod outcome;
 mod reports;

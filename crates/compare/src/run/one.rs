@@ -15,7 +15,7 @@ use crate::mapping::{self, MappingSource};
 use crate::matching::{Keys, MatchMethod, RowPair, match_by_key, match_by_key_and_shape, match_fuzzily};
 use crate::newest::{NewestOptions, NewestTable};
 use crate::output::{make_directory, publish, timestamp};
-use crate::side::{Construct, FileKind, Framework, Side, Stacks};
+use crate::side::{Construct, FileKind, Side, Stacks};
 use crate::table::{Mode, Table, TensorOptions, compare_tensor_files};
 use crate::tensor_pair::TensorComparison;
 use crate::verdict::{self, Judgement, Status, Verdict};
@@ -52,7 +52,7 @@ pub fn compare_files(
 }
 
 /// Which names are looked for on the golden side. A layer mapping leaves a file with the names it found.
-fn resolve_keys(
+pub(super) fn resolve_keys(
     target: &Side,
     golden: &Side,
     options: &Options,
@@ -97,11 +97,6 @@ struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    fn across_frameworks(&self) -> bool {
-        self.target.framework == Some(Framework::MindSpore)
-            && self.golden.framework != Some(Framework::MindSpore)
-    }
-
     fn old_form(&self, suffix: &str, console: &dyn Console) -> Result<(Part, Vec<String>), CompareError> {
         let pairs = self.pair(console);
         let (tensors, failures) = match self.mode {
@@ -152,7 +147,7 @@ impl Comparison<'_> {
     fn newest_form(&self, suffix: &str, console: &dyn Console) -> Result<(Part, Vec<String>), CompareError> {
         let options = NewestOptions {
             fuzzy: self.options.fuzzy,
-            across_frameworks: self.across_frameworks(),
+            across_frameworks: self.target.is_of_other_framework_than(self.golden),
             keys: self.keys.clone(),
             log_tensors: self.options.log_rows,
         };
@@ -178,7 +173,7 @@ impl Comparison<'_> {
     }
 
     fn pair(&self, console: &dyn Console) -> Vec<RowPair> {
-        let across = self.across_frameworks();
+        let across = self.target.is_of_other_framework_than(self.golden);
         match &self.keys {
             Keys::Mapping(_) => match_by_key(self.target, self.golden, &self.keys),
             Keys::OwnName if self.options.fuzzy => match_fuzzily(self.target, self.golden, across, console),

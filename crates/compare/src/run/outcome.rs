@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use super::discover::rank_number;
+use super::discover::place_of;
 use crate::console::Console;
 use crate::error::CompareError;
 use crate::output::publish;
@@ -26,9 +26,7 @@ pub struct Part {
 impl Part {
     /// Step and rank are read off the path of the dump.
     pub(super) fn new(dump: &Path, verdict: Verdict, files: Vec<PathBuf>) -> Part {
-        let parts = || dump.components().rev().skip(1).take(3).map(|part| part.as_os_str().to_string_lossy());
-        let step = parts().find_map(|part| part.strip_prefix("step")?.parse().ok());
-        let rank = parts().find_map(|part| rank_number(&part).filter(|_| part.len() > 4));
+        let (step, rank) = place_of(dump);
         Part { step, rank, verdict, files }
     }
 

@@ -174,6 +174,11 @@ impl Side {
         self.path.parent().unwrap_or(Path::new(""))
     }
 
+    /// Whether this is of MindSpore and the other side is not.
+    pub fn is_of_other_framework_than(&self, golden: &Side) -> bool {
+        self.framework == Some(Framework::MindSpore) && golden.framework != Some(Framework::MindSpore)
+    }
+
     /// Rows of a record.
     pub fn rows_of(&self, record: usize) -> &[Leaf] {
         self.records.get(record).and_then(|record| self.rows.get(record.rows.clone())).unwrap_or_default()
