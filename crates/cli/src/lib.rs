@@ -13,7 +13,6 @@ use std::io;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
-use msprobe_compare::error::CompareError;
 use msprobe_tensor::files::FileError;
 
 use args::{Cli, Command};
@@ -53,7 +52,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Status {
     logging::init();
     let result = match cli.command {
         Command::Compare(args) => compare::run(cli.framework, &args),
-        Command::MergeResult(args) => compare::merge(&args),
+        Command::MergeResult(args) => Ok(compare::merge(&args)),
         Command::Inspect(args) => inspect::run(&args),
         Command::Diff(args) => diff::run(&args),
     };
@@ -86,10 +85,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 fn report(error: &anyhow::Error) {
     let hint = match error.downcast_ref::<FileError>() {
         Some(file_error) => file_error.hint().map(str::to_owned),
-        None => error
-            .downcast_ref::<WithHint>()
-            .map(|error| error.hint.clone())
-            .or_else(|| error.downcast_ref::<CompareError>().and_then(|error| error.hint.clone())),
+        None => error.downcast_ref::<WithHint>().map(|error| error.hint.clone()),
     };
     // Commands meet bare I/O errors only where they print; what they read fails as `FileError`.
     let message = match error.downcast_ref::<io::Error>() {

@@ -60,17 +60,30 @@ where
     }
 }
 
+/// Whether errors are shown in the log.
+pub(crate) fn shows_errors() -> bool {
+    LevelFilter::current() >= LevelFilter::ERROR
+}
+
 /// `error: …` and `hint: …`, whatever the log level: the answer to what was asked.
 pub(crate) fn print_error(message: &str, hint: Option<&str>) {
-    let mut stderr = io::stderr().lock();
-    let (red, bold, reset) =
-        if stderr.is_terminal() && use_color() { ("\x1b[1;31m", "\x1b[1m", "\x1b[0m") } else { ("", "", "") };
-    let visible = |text: &str| text.replace(|c: char| c.is_control(), "\u{fffd}");
-    // Nobody is left to tell when stderr is closed.
-    let _ = writeln!(stderr, "{red}error:{reset} {}", visible(message));
+    print_labelled("error", "\x1b[1;31m", message);
     if let Some(hint) = hint {
-        let _ = writeln!(stderr, "{bold}hint:{reset} {}", visible(hint));
+        print_hint(hint);
     }
+}
+
+/// What to do about an error that was reported.
+pub(crate) fn print_hint(hint: &str) {
+    print_labelled("hint", "\x1b[1m", hint);
+}
+
+fn print_labelled(label: &str, color: &str, text: &str) {
+    let mut stderr = io::stderr().lock();
+    let (color, reset) = if stderr.is_terminal() && use_color() { (color, "\x1b[0m") } else { ("", "") };
+    let visible = text.replace(|c: char| c.is_control(), "\u{fffd}");
+    // Nobody is left to tell when stderr is closed.
+    let _ = writeln!(stderr, "{color}{label}:{reset} {visible}");
 }
 
 /// Whether the user has not asked for plain output.

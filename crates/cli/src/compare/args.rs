@@ -88,16 +88,20 @@ pub(crate) struct CompareArgs {
     /// -am: map MindSpore APIs to PyTorch ones, by built-in rules and those of a yaml.
     #[arg(long = "api_mapping", visible_alias = "api-mapping", value_name = "FILE", num_args = 0..=1,
           help_heading = "Matching")]
+    // Not given, given, given with a file.
+    #[allow(clippy::option_option)]
     pub(crate) api_mapping: Option<Option<PathBuf>>,
 
     /// -cm: map cells to modules, by built-in rules and those of a yaml.
     #[arg(long = "cell_mapping", visible_alias = "cell-mapping", value_name = "FILE", num_args = 0..=1,
           help_heading = "Matching")]
+    #[allow(clippy::option_option)]
     pub(crate) cell_mapping: Option<Option<PathBuf>>,
 
     /// -lm: map layers by their place in the model, by built-in rules and those of a yaml.
     #[arg(long = "layer_mapping", visible_alias = "layer-mapping", value_name = "FILE", num_args = 0..=1,
           help_heading = "Matching")]
+    #[allow(clippy::option_option)]
     pub(crate) layer_mapping: Option<Option<PathBuf>>,
 
     /// -da: first difference across ranks, as json (newer form, directories).

@@ -18,7 +18,7 @@ use super::args::{CompareArgs, FormatName, MergeResultArgs};
 use super::config::CompareConfig;
 use super::console::Terminal;
 use crate::args::FrameworkName;
-use crate::{Status, WithHint};
+use crate::{Status, WithHint, logging};
 
 pub(crate) fn run(framework: Option<FrameworkName>, args: &CompareArgs) -> Result<Status> {
     let console = Terminal::default();
@@ -34,26 +34,29 @@ pub(crate) fn run(framework: Option<FrameworkName>, args: &CompareArgs) -> Resul
         }
     };
     console.end();
-    match result {
-        Ok(status) => Ok(status),
-        Err(error) => {
-            error.announce(&console);
-            Err(error.into())
-        }
-    }
+    Ok(result.unwrap_or_else(|error| refuse(&error, &console)))
 }
 
-pub(crate) fn merge(args: &MergeResultArgs) -> Result<Status> {
+/// Says why nothing was compared: in the log, where users of the tool look for it, and what to do about it.
+fn refuse(error: &CompareError, console: &Terminal) -> Status {
+    error.announce(console);
+    if !logging::shows_errors() || error.code == Code::BrokenJson {
+        logging::print_error(&error.message, None);
+    }
+    if let Some(hint) = &error.hint {
+        logging::print_hint(hint);
+    }
+    Status::Failed
+}
+
+pub(crate) fn merge(args: &MergeResultArgs) -> Status {
     let console = Terminal::default();
     match merge_result(&args.input_dir, &args.output_dir, &args.config_path, &console) {
         Ok(path) => {
             say(&format!("merged into {}", path.display()));
-            Ok(Status::Ok)
+            Status::Ok
         }
-        Err(error) => {
-            error.announce(&console);
-            Err(error.into())
-        }
+        Err(error) => refuse(&error, &console),
     }
 }
 

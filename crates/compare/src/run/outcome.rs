@@ -1,5 +1,6 @@
 //! What came of all pairs of dumps of one call, and its verdict.
 
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
@@ -94,18 +95,20 @@ impl Outcome {
             let places: Vec<String> = differing.iter().map(|part| part.place()).take(16).collect();
             let more = differing.len().saturating_sub(16);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            text.push_str(&format!(
+            let _ = write!(
+                text,
                 " {} of {} dumps differ: {}{more}.",
                 differing.len(),
                 self.parts.len(),
                 places.join("; ")
-            ));
+            );
         }
-        if !self.failures.is_empty() {
-            let count = self.failures.len();
-            let are = if count == 1 { "1 item could not be compared" } else { "items could not be compared" };
-            let number = if count == 1 { String::new() } else { format!("{count} ") };
-            text.push_str(&format!(" {number}{are}, see the log."));
+        match self.failures.len() {
+            0 => {}
+            1 => text.push_str(" 1 item could not be compared, see the log."),
+            count => {
+                let _ = write!(text, " {count} items could not be compared, see the log.");
+            }
         }
         text
     }

@@ -152,6 +152,9 @@ pub struct Counts {
     pub differing: usize,
 }
 
+/// Measures real data of pairs of rows, target and golden.
+pub type Measure<'a> = dyn Fn(&[(usize, usize)]) -> Vec<TensorComparison> + 'a;
+
 /// What a verdict is made of.
 pub struct Input<'a> {
     /// The run in question.
@@ -165,7 +168,7 @@ pub struct Input<'a> {
     /// Real data of pairs of rows.
     pub real: HashMap<(usize, usize), TensorComparison>,
     /// Measures real data of pairs of rows that are not in `real`.
-    pub measure: &'a dyn Fn(&[(usize, usize)]) -> Vec<TensorComparison>,
+    pub measure: &'a Measure<'a>,
     /// Module calls in which records of the target and of the golden run were made.
     pub constructs: (&'a Construct, &'a Construct),
     /// Call stacks of the target.

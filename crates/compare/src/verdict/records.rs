@@ -253,7 +253,7 @@ fn is_uninitialised(name: &str) -> bool {
 }
 
 /// Gradients of parameters are known when the last call that uses them has run backward: they are results of that.
-fn attach_parameter_gradients(dumps: &Dumps<'_>, judged: &mut Vec<Judged>) {
+fn attach_parameter_gradients(dumps: &Dumps<'_>, judged: &mut [Judged]) {
     let base = |one: &Judged| CallName::of(&dumps.target.records[one.pair.target].name).base;
     let mut backward: HashMap<&str, usize> = HashMap::new();
     for (index, one) in judged.iter().enumerate().filter(|(_, one)| one.way == Way::Backward) {

@@ -119,7 +119,7 @@ impl Verdict {
                 self.size(came_in)
             ),
         };
-        self.push_evidence(&mut text, culprit);
+        push_evidence(&mut text, culprit);
         if culprit.method == MatchMethod::Aligned
             && let Some(golden) = &culprit.golden_name
         {
@@ -133,47 +133,6 @@ impl Verdict {
         text
     }
 
-    fn push_evidence(&self, text: &mut String, culprit: &Culprit) {
-        let of = |key: &str| {
-            culprit.evidence.iter().find(|(name, _)| *name == key).map(|(_, value)| match value {
-                Evidence::Number(value) => short(*value),
-                Evidence::Text(value) => value.clone(),
-            })
-        };
-        if let (Some(argument), Some(target), Some(golden)) =
-            (of("argument"), of("NPU value"), of("Bench value"))
-        {
-            let _ = write!(text, " Argument {argument}: {target}, bench {golden}.");
-        }
-        let Some(row) = of("NPU Name") else { return };
-        let _ = write!(text, " Evidence: {row}:");
-        let mut parts = Vec::new();
-        for (label, target, golden) in [
-            ("dtype", "NPU Dtype", "Bench Dtype"),
-            ("shape", "NPU Tensor Shape", "Bench Tensor Shape"),
-            ("checksum", "NPU MD5", "BENCH MD5"),
-            ("max", "NPU max", "Bench max"),
-            ("min", "NPU min", "Bench min"),
-            ("mean", "NPU mean", "Bench mean"),
-            ("norm", "NPU l2norm", "Bench l2norm"),
-        ] {
-            if let (Some(target), Some(golden)) = (of(target), of(golden))
-                && target != golden
-            {
-                parts.push(format!("{label} {target}, bench {golden}"));
-            }
-        }
-        for label in ["Cosine", "MaxAbsErr", "MaxRelativeErr"] {
-            if let Some(value) = of(label) {
-                parts.push(format!("{label} {value}"));
-            }
-        }
-        if parts.is_empty() {
-            parts.push("missing on the bench side".to_owned());
-        }
-        let _ = write!(text, " {}.", parts.join("; "));
-    }
-
     fn size(&self, error: f64) -> String {
         if self.mode == Mode::Md5 {
             "checksums differ".to_owned()
@@ -183,6 +142,47 @@ impl Verdict {
             format!("{} of the size of the values", short(error))
         }
     }
+}
+
+/// What the row that shows the difference says.
+fn push_evidence(text: &mut String, culprit: &Culprit) {
+    let of = |key: &str| {
+        culprit.evidence.iter().find(|(name, _)| *name == key).map(|(_, value)| match value {
+            Evidence::Number(value) => short(*value),
+            Evidence::Text(value) => value.clone(),
+        })
+    };
+    if let (Some(argument), Some(target), Some(golden)) = (of("argument"), of("NPU value"), of("Bench value"))
+    {
+        let _ = write!(text, " Argument {argument}: {target}, bench {golden}.");
+    }
+    let Some(row) = of("NPU Name") else { return };
+    let _ = write!(text, " Evidence: {row}:");
+    let mut parts = Vec::new();
+    for (label, target, golden) in [
+        ("dtype", "NPU Dtype", "Bench Dtype"),
+        ("shape", "NPU Tensor Shape", "Bench Tensor Shape"),
+        ("checksum", "NPU MD5", "BENCH MD5"),
+        ("max", "NPU max", "Bench max"),
+        ("min", "NPU min", "Bench min"),
+        ("mean", "NPU mean", "Bench mean"),
+        ("norm", "NPU l2norm", "Bench l2norm"),
+    ] {
+        if let (Some(target), Some(golden)) = (of(target), of(golden))
+            && target != golden
+        {
+            parts.push(format!("{label} {target}, bench {golden}"));
+        }
+    }
+    for label in ["Cosine", "MaxAbsErr", "MaxRelativeErr"] {
+        if let Some(value) = of(label) {
+            parts.push(format!("{label} {value}"));
+        }
+    }
+    if parts.is_empty() {
+        parts.push("missing on the bench side".to_owned());
+    }
+    let _ = write!(text, " {}.", parts.join("; "));
 }
 
 /// The innermost frame that is not of a library.
