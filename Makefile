@@ -56,6 +56,7 @@ bench: build .venv-reference/.package ## Measure ourselves and the alternatives 
 	cargo build --release --locked --quiet -p msprobe-tensor --example read_bandwidth
 	$(BIN)/python bench/run.py
 	$(BIN)/python bench/collection.py
+	$(BIN)/python bench/compare.py
 
 fuzz: ## Fuzz the file parsers, FUZZ_SECONDS (120) each
 	$(call say,fuzz: needs a nightly toolchain)

@@ -1,55 +1,54 @@
 #!/usr/bin/env bash
 # Trains a small model twice with collection on, the second time with one layer broken on purpose, and asks msprobe
-# where the two runs part.
+# which layer that was. Fails if the answer is another one.
 set -eu
 cd "$(dirname "$0")/.."
 msprobe=${MSPROBE:-target/release/msprobe}
 python=${PYTHON:-.venv/bin/python}
 out=demo_out
+broken_layer=Module.blocks.1.up.Linear.forward.0
 rm -rf "$out"
 mkdir -p "$out"
 
-show() {
-    printf '\n\033[1m$ %s\033[0m\n' "$*"
+say() {
+    printf '\n%s\n' "$*"
 }
 
-run() {
+show() {
+    printf '\033[1m$ %s\033[0m\n' "$*"
+}
+
+# Exit code 1 says that differences were found, which is what both commands are to find here.
+differs() {
     show msprobe "$@"
     status=0
     "$msprobe" "$@" || status=$?
+    if [ "$status" -ne 1 ]; then
+        printf 'exit code %s instead of 1\n' "$status" >&2
+        exit 1
+    fi
 }
 
+say '1. Train twice. In the second run a layer of the second block computes in bfloat16; the losses do not tell.'
 for kind in good broken; do
     show python demo/train.py "$out/$kind" "$kind"
     MSPROBE_LOG_LEVEL=2 "$python" demo/train.py "$out/$kind" "$kind"
-    printf 'trained 5 steps, collected 2\n'
 done
 
+say '2. What PrecisionDebugger left of the first step: what went in and out of every layer.'
 step=step0/rank
-show find "$out/good" -name '*.json'
-find "$out/good" -name '*.json' | sort
-printf 'and %s tensor files in each step\n' "$(find "$out/good/$step" -name '*.pt' | wc -l)"
+show ls "$out/good/$step"
+ls "$out/good/$step"
+printf '%s tensor files in dump_tensor_data\n' "$(find "$out/good/$step" -name '*.pt' | wc -l)"
 
-record=Module.1.up.Linear.forward.0
-show "the output of $record in $out/good/$step/dump.json"
-"$python" - "$out/good/$step/dump.json" "$record" <<'PYTHON'
-import json
-import sys
+say '3. Compare the two dumps: tables, and which layer made the difference.'
+differs compare -tp "$out/broken" -gp "$out/good" -o "$out/compare" --format xlsx,html
 
-path, record = sys.argv[1:]
-with open(path) as file:
-    print(json.dumps(json.load(file)["data"][record]["output"][0], indent=1))
-PYTHON
+say '4. The same verdict for scripts, in verdict.json.'
+"$python" demo/check.py "$out/compare" "$broken_layer"
 
-tensors() {
-    printf '%s/%s/dump_tensor_data/%s.pt' "$out" "$1" "$2"
-}
+say '5. A closer look at the output of that layer.'
+tensor=$step/dump_tensor_data/$broken_layer.output.0.pt
+differs diff "$out/broken/$tensor" "$out/good/$tensor"
 
-run inspect "$(tensors good/$step $record.output.0)"
-
-printf '\nThe output of the first block, then of a layer in the second and what its next layer was given:\n'
-for tensor in Module.0.Block.forward.0.output.0 $record.output.0 Module.1.down.Linear.forward.0.input.0; do
-    run diff "$(tensors broken/$step "$tensor")" "$(tensors good/$step "$tensor")"
-done
-printf '\nexit code %s: the runs part between up and down of block 1. Both dumps are in %s/\n' "$status" "$out"
-[ "$status" -eq 1 ]
+say "The broken layer was found. Open the .html in a browser: everything is in $out/"
