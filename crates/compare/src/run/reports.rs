@@ -14,7 +14,7 @@ use crate::console::Console;
 use crate::error::CompareError;
 use crate::matching::RowPair;
 use crate::output::publish;
-use crate::side::Side;
+use crate::side::{Side, Stacks};
 use crate::table::{float_cell, scalar_cell};
 use crate::verdict::{Judgement, RowDetail, RowOrigin, Status};
 
@@ -26,6 +26,9 @@ pub(super) struct Report<'a> {
     pub(super) rows: &'a dyn SheetRows,
     /// The main table for workbooks.
     pub(super) workbook_rows: &'a dyn SheetRows,
+    /// Whether the main table colours its rows.
+    pub(super) has_colours: bool,
+    pub(super) stacks: Option<&'a Stacks>,
     pub(super) headers: Vec<String>,
     pub(super) pairs: &'a [RowPair],
     pub(super) judgement: &'a Judgement,
@@ -39,6 +42,18 @@ const DETAIL_HEADERS: [&str; 7] = [
     "Inherited Error",
     "Introduced Error",
     "Error Origin",
+];
+
+/// Columns of a page that are switched off at first: they repeat another one in most rows.
+const HIDDEN_ON_PAGE: [&str; 8] = [
+    "Bench Name",
+    "Bench Dtype",
+    "Bench Tensor Shape",
+    "NPU Requires_grad",
+    "Bench Requires_grad",
+    "Requires_grad Consistent",
+    "NPU_Stack_Info",
+    "Data_name",
 ];
 
 /// Writes every format that was asked for. `stem` is the path without extension.
@@ -97,7 +112,7 @@ impl Report<'_> {
         let mut out = BufWriter::new(File::create(path)?);
         let verdict = serde_json::Value::Object(self.judgement.verdict.to_json());
         write!(out, "{{\"verdict\": {verdict},\n\"rows\": ")?;
-        let rows = Extended { report: self };
+        let rows = Extended { report: self, for_page: false };
         write_sheet_json(&Sheet { name: String::new(), headers: rows.headers(), rows: &rows }, &mut out)?;
         write!(out, ",\n\"bench_only\": ")?;
         let only = self.golden_only();
@@ -109,15 +124,13 @@ impl Report<'_> {
 
     fn html(&self, path: &Path) -> io::Result<()> {
         let mut out = BufWriter::new(File::create(path)?);
-        let rows = Extended { report: self };
+        let rows = Extended { report: self, for_page: true };
         let only = self.golden_only();
         let headers = rows.headers();
-        let stack = headers.iter().position(|header| header == "NPU_Stack_Info");
-        let hidden =
-            |header: &String| header.starts_with("Bench Dtype") || header.starts_with("Bench Tensor");
+        let hidden = |header: &String| HIDDEN_ON_PAGE.contains(&header.as_str());
         let evidence = self.evidence_row();
         let report = HtmlReport {
-            title: format!("msprobe: {} / {}", self.target.path.display(), self.golden.path.display()),
+            title: "msprobe: comparison of two dumps".to_owned(),
             status: match self.judgement.verdict.status {
                 Status::Identical | Status::WithinTolerance => Tone::Good,
                 Status::Failed => Tone::Warning,
@@ -134,9 +147,9 @@ impl Report<'_> {
                         .filter(|(_, header)| hidden(header))
                         .map(|(index, _)| index)
                         .collect(),
+                    detail_columns: vec![headers.len() - 1],
                     headers,
                     rows: &rows,
-                    detail_columns: stack.into_iter().collect(),
                     first_row: evidence,
                 },
                 HtmlTable {
@@ -175,11 +188,11 @@ impl Report<'_> {
                 lines.push(("Bench Partner".to_owned(), golden.clone()));
             }
             if let Some(stack) = &culprit.stack {
-                lines.push(("Call Stack".to_owned(), stack.join("\n")));
+                lines.push(("Call Stack".to_owned(), frames_as_lines(stack)));
             }
         }
         let tolerances: Vec<String> =
-            verdict.tolerances.named().map(|(name, value)| format!("{name} {value}")).collect();
+            verdict.tolerances.named().map(|(name, value)| format!("{name} {value:e}")).collect();
         lines.push(("Tolerances".to_owned(), tolerances.join(", ")));
         lines.push(("NPU Dump".to_owned(), self.target.path.display().to_string()));
         lines.push(("Bench Dump".to_owned(), self.golden.path.display().to_string()));
@@ -216,15 +229,23 @@ impl Report<'_> {
     }
 }
 
-/// The main table with the seven cells about each row.
+/// Frames, one per line.
+fn frames_as_lines(frames: &[Box<str>]) -> String {
+    let line = |frame: &str| frame.split_whitespace().collect::<Vec<_>>().join(" ");
+    frames.iter().map(|frame| line(frame)).collect::<Vec<_>>().join("\n")
+}
+
+/// The main table with the seven cells about each row; for a page also with the call stack of each.
 struct Extended<'a> {
     report: &'a Report<'a>,
+    for_page: bool,
 }
 
 impl Extended<'_> {
     fn headers(&self) -> Vec<String> {
         let mut headers = self.report.headers.clone();
         headers.extend(texts(&DETAIL_HEADERS));
+        headers.extend(self.for_page.then(|| "Call Stack".to_owned()));
         headers
     }
 }
@@ -236,11 +257,29 @@ impl SheetRows for Extended<'_> {
 
     fn cells(&self, row: usize, sink: &mut dyn CellSink) {
         self.report.rows.cells(row, sink);
-        self.report.detail_cells(&self.report.pairs[row], sink);
+        let pair = &self.report.pairs[row];
+        self.report.detail_cells(pair, sink);
+        if self.for_page {
+            let side = self.report.target;
+            let record = &side.records[side.rows[pair.target].record as usize];
+            match self.report.stacks.and_then(|stacks| stacks.of(&record.name)) {
+                Some(stack) => sink.text(&frames_as_lines(&stack.frames)),
+                None => sink.empty(),
+            }
+        }
     }
 
+    /// Tables without colours of their own are coloured by where errors come from.
     fn fill(&self, row: usize) -> Fill {
-        self.report.rows.fill(row)
+        let own = self.report.rows.fill(row);
+        if !self.for_page || self.report.has_colours {
+            return own;
+        }
+        match self.report.judgement.rows[self.report.pairs[row].target].map(|detail| detail.origin) {
+            Some(RowOrigin::Introduced) => Fill::Red,
+            Some(RowOrigin::Inherited) => Fill::Yellow,
+            _ => own,
+        }
     }
 }
 

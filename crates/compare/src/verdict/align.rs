@@ -264,7 +264,10 @@ fn follow_values<'a>(
         for (place, &(record, _)) in pairs.iter().enumerate() {
             let near = place.saturating_sub(REACH)..(place + REACH + 1).min(pairs.len());
             let agrees = |other: usize| {
-                free[other].is_some_and(|partner| arguments_agree(target, record, golden, partner))
+                free[other].is_some_and(|partner| {
+                    targets.tokens[record] == goldens.tokens[partner]
+                        && arguments_agree(target, record, golden, partner)
+                })
             };
             if let Some(other) = near.into_iter().find(|&other| agrees(other)) {
                 found[place] = free[other].take();

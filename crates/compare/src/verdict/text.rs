@@ -187,7 +187,9 @@ fn push_evidence(text: &mut String, culprit: &Culprit) {
 
 /// The innermost frame that is not of a library.
 fn own_frame(stack: &[Box<str>]) -> Option<&str> {
-    let of_library = |frame: &str| frame.contains("site-packages/") || frame.contains("dist-packages/");
+    let library =
+        ["site-packages/", "dist-packages/", "msprobe/pytorch/", "msprobe/core/", "msprobe/mindspore/"];
+    let of_library = |frame: &str| library.iter().any(|part| frame.contains(part));
     stack
         .iter()
         .map(|frame| &**frame)
