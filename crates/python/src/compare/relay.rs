@@ -66,17 +66,17 @@ pub(super) fn run<T: Send>(
 /// Logs until the work is over. The error is that of a signal's handler, or of the log.
 fn watch(receiver: Receiver<Message>, log: &Py<PyAny>) -> PyResult<()> {
     loop {
-        match receiver.recv_timeout(PULSE) {
-            Ok(first) => Python::attach(|py| {
-                let messages = std::iter::once(first).chain(receiver.try_iter());
-                for (level, text) in messages.take(MESSAGES_AT_ONCE) {
-                    log.call1(py, (word(level), text))?;
-                }
-                py.check_signals()
-            })?,
-            Err(RecvTimeoutError::Timeout) => Python::attach(|py| py.check_signals())?,
+        let first = match receiver.recv_timeout(PULSE) {
+            Ok(message) => Some(message),
+            Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
-        }
+        };
+        Python::attach(|py| {
+            for (level, text) in first.into_iter().chain(receiver.try_iter()).take(MESSAGES_AT_ONCE) {
+                log.call1(py, (word(level), text))?;
+            }
+            py.check_signals()
+        })?;
     }
 }
 
@@ -106,21 +106,21 @@ struct Progress {
     said: Instant,
 }
 
-impl Relay<'_> {
-    /// A console has no way to refuse, and an unfinished comparison leaves nothing under a final name, so unwinding is
-    /// the way out. It is not a panic: no hook hears of it.
-    fn stop_if_asked(&self, asked: bool) {
-        // A message may come from a destructor while the work unwinds already.
-        if asked && !std::thread::panicking() {
-            resume_unwind(Box::new(Stopped));
-        }
+/// A console has no way to refuse, and an unfinished comparison leaves nothing under a final name, so unwinding is the
+/// way out. It is not a panic: no hook hears of it.
+fn stop_if(asked: bool) {
+    // A message may come from a destructor while the work unwinds already.
+    if asked && !std::thread::panicking() {
+        resume_unwind(Box::new(Stopped));
     }
+}
 
+impl Relay<'_> {
     fn with_progress(&self, action: impl FnOnce(&mut Option<Progress>) -> Option<String>) {
         let line = self.progress.lock().ok().and_then(|mut progress| action(&mut progress));
         match line {
             Some(line) => self.log(Level::Info, &line),
-            None => self.stop_if_asked(self.stop.load(Ordering::Relaxed)),
+            None => stop_if(self.stop.load(Ordering::Relaxed)),
         }
     }
 }
@@ -128,7 +128,7 @@ impl Relay<'_> {
 impl Console for Relay<'_> {
     fn log(&self, level: Level, text: &str) {
         let unheard = self.sender.send((level, text.to_owned())).is_err();
-        self.stop_if_asked(unheard);
+        stop_if(unheard);
     }
 
     fn begin(&self, what: &'static str, total: u64) {
