@@ -1,10 +1,12 @@
 """The Rust core. Only ``msprobe`` itself calls it; the public names are in ``msprobe.core``."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
+from pathlib import Path
 from types import FrameType
 from typing import Any, final
 
+from msprobe.core.compare.options import Options
 from msprobe.core.tensor import Described
 
 _Path = str | PathLike[str]
@@ -162,3 +164,34 @@ def write_pt(path: _Path, tensor: Described) -> None: ...
 def write_pt_dict(path: _Path, tensors: Sequence[tuple[str, Described]]) -> None: ...
 def tensor_names(path: _Path) -> list[str]: ...
 def read_tensor(path: _Path, name: str) -> tuple[str, list[int], bytes]: ...
+
+# Comparison. `log` is called with the name of a logger's method and a text. Raises CompareException, or
+# RuntimeError for broken JSON, after logging it. A comparison answers with the paragraph of its verdict and
+# the files it wrote.
+def compare_files(
+    target: _Path, golden: _Path, suffix: str, options: Options, log: Callable[[str, str], None]
+) -> tuple[str, list[Path]]: ...
+def compare_dumps(
+    target: _Path, golden: _Path, options: Options, log: Callable[[str, str], None]
+) -> tuple[str, list[Path]]: ...
+def compare_ranks(
+    target: _Path, golden: _Path, options: Options, log: Callable[[str, str], None]
+) -> tuple[str, list[Path]]: ...
+def compare_graphs(
+    target: _Path,
+    golden: _Path,
+    ranks: Sequence[int],
+    steps: Sequence[int],
+    output: _Path,
+    log: Callable[[str, str], None],
+) -> list[Path]: ...
+def compare_common_dirs(
+    target: _Path,
+    golden: _Path,
+    names: Sequence[tuple[str, str]],
+    output: _Path,
+    log: Callable[[str, str], None],
+) -> list[Path]: ...
+def merge_tables(
+    input_dir: _Path, output_dir: _Path, config: _Path, log: Callable[[str, str], None]
+) -> Path: ...

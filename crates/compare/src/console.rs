@@ -23,7 +23,8 @@ pub trait Console: Sync {
     /// Work of `total` units (bytes) begins. Ended by the next `begin` or by `end`.
     fn begin(&self, what: &'static str, total: u64);
 
-    /// So many units more are done. Called from any thread.
+    /// So many units more are done; none before a piece of work begins. Called from any thread. It may unwind: that
+    /// ends the work.
     fn advance(&self, units: u64);
 
     /// The work is over.

@@ -4,6 +4,7 @@
 #![allow(clippy::needless_pass_by_value, reason = "pyo3 extracts owned values")]
 
 mod collect;
+mod compare;
 mod config;
 mod files;
 mod metrics;
@@ -35,6 +36,12 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(files::write_pt_dict, module)?)?;
     module.add_function(wrap_pyfunction!(files::tensor_names, module)?)?;
     module.add_function(wrap_pyfunction!(files::read_tensor, module)?)?;
+    module.add_function(wrap_pyfunction!(compare::compare_files, module)?)?;
+    module.add_function(wrap_pyfunction!(compare::compare_dumps, module)?)?;
+    module.add_function(wrap_pyfunction!(compare::compare_ranks, module)?)?;
+    module.add_function(wrap_pyfunction!(compare::compare_graphs, module)?)?;
+    module.add_function(wrap_pyfunction!(compare::compare_common_dirs, module)?)?;
+    module.add_function(wrap_pyfunction!(compare::merge_tables, module)?)?;
     module.add_class::<collect::Collector>()?;
     module.add_class::<collect::ApiCall>()?;
     module.add_class::<collect::ApiBackward>()?;

@@ -1,6 +1,17 @@
-"""Collection from PyTorch: the names that training scripts import. Importing this imports torch."""
+"""The names that training scripts import, and comparison. Importing this imports torch."""
 
+# `compare` is also a package, bound to its name here when it is first imported, which is now. Then the
+# function takes the name and keeps it, because a package that is loaded is not bound again.
+from msprobe.pytorch.compare.distributed_compare import compare_distributed
+from msprobe.pytorch.compare.pt_compare import compare
 from msprobe.pytorch.debugger.precision_debugger import PrecisionDebugger, module_dump, module_dump_end
 from msprobe.pytorch.seed import seed_all
 
-__all__ = ["PrecisionDebugger", "module_dump", "module_dump_end", "seed_all"]
+__all__ = [
+    "PrecisionDebugger",
+    "compare",
+    "compare_distributed",
+    "module_dump",
+    "module_dump_end",
+    "seed_all",
+]

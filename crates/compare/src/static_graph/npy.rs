@@ -71,6 +71,8 @@ pub(super) fn rows(target: &[&Directory], golden: &[&Directory], console: &dyn C
     let rows = pairs
         .par_iter()
         .map(|(target, golden)| {
+            // A console that ends the work by unwinding has to hear of a pair before it is read.
+            console.advance(0);
             let row = row(target.as_deref(), golden.as_deref(), console, &not_judged);
             console.advance(size(target) + size(golden));
             row

@@ -90,3 +90,59 @@ class TensorFileError(FileCheckException):
     def __str__(self) -> str:
         text = super().__str__()
         return f"{text}\nhint: {self.hint}" if self.hint else text
+
+
+class CompareException(CodedException):
+    """A comparison that cannot be made.
+
+    For paths that are missing or must not be used, ``code`` is one of ``FileCheckException`` (3: illegal).
+    """
+
+    NONE_ERROR = 0
+    INVALID_PATH_ERROR = 1
+    OPEN_FILE_ERROR = 2
+    CLOSE_FILE_ERROR = 3
+    READ_FILE_ERROR = 4
+    WRITE_FILE_ERROR = 5
+    INVALID_FILE_ERROR = 6
+    PERMISSION_ERROR = 7
+    INDEX_OUT_OF_BOUNDS_ERROR = 8
+    NO_DUMP_FILE_ERROR = 9
+    INVALID_DATA_ERROR = 10
+    INVALID_PARAM_ERROR = 11
+    INVALID_DUMP_RATIO = 12
+    INVALID_DUMP_FILE = 13
+    UNKNOWN_ERROR = 14
+    INVALID_DUMP_MODE = 15
+    PARSE_FILE_ERROR = 16
+    INVALID_COMPARE_MODE = 17
+    OVER_SIZE_FILE_ERROR = 18
+    INVALID_SUMMARY_MODE = 19
+    INVALID_TASK_ERROR = 20
+    DETACH_ERROR = 21
+    INVALID_OBJECT_TYPE_ERROR = 22
+    INVALID_CHAR_ERROR = 23
+    RECURSION_LIMIT_ERROR = 24
+    INVALID_ATTRIBUTE_ERROR = 25
+    OUTPUT_HOOK_ERROR = 26
+    INPUT_HOOK_ERROR = 27
+    FUNCTION_CALL_ERROR = 28
+    FORWARD_DATA_COLLECTION_ERROR = 29
+    BACKWARD_DATA_COLLECTION_ERROR = 30
+    INVALID_KEY_ERROR = 31
+    MISSING_HEADER_ERROR = 32
+    MERGE_COMPARE_RESULT_ERROR = 33
+    NAMES_STRUCTS_MATCH_ERROR = 34
+    INVALID_STATE_ERROR = 35
+    INVALID_API_NAME_ERROR = 36
+    CROSS_FRAME_ERROR = 37
+
+    def __init__(self, code: int, error_info: str = "", hint: str | None = None) -> None:
+        super().__init__(code, error_info)
+        # What a pickled exception is made of again.
+        self.args = (code, error_info, hint)
+        self.hint = hint
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return f"{text}\nhint: {self.hint}" if self.hint else text

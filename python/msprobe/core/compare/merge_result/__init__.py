@@ -1,0 +1,1 @@
+"""Tables of several ranks in one workbook."""

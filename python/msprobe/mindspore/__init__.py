@@ -1,0 +1,1 @@
+"""The MindSpore side. Comparing needs no MindSpore, so importing this imports none."""

@@ -1,0 +1,1 @@
+"""Comparison of MindSpore dumps, also with PyTorch ones."""
