@@ -6,6 +6,7 @@ pub mod common_dir;
 pub mod console;
 mod directories;
 pub mod error;
+mod hash;
 pub mod highlight;
 pub mod mapping;
 pub mod matching;

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use msprobe_dump::read::Json;
+use msprobe_report::push_float_repr;
 
 /// `repr` of a float: the shortest digits that read back, an exponent below 1e-4 and from 1e16 on.
 pub fn float_repr(value: f64) -> String {
@@ -13,20 +14,9 @@ pub fn float_repr(value: f64) -> String {
 
 /// Appends `repr` of a float.
 pub fn push_float(text: &mut String, value: f64) {
-    let magnitude = value.abs();
-    // Writing to a string cannot fail.
-    let _ = if value.is_nan() {
-        text.write_str("nan")
-    } else if value.is_infinite() {
-        text.write_str(if value > 0.0 { "inf" } else { "-inf" })
-    } else if magnitude == 0.0 || (1e-4..1e16).contains(&magnitude) {
-        write!(text, "{value:?}")
-    } else {
-        let scientific = format!("{value:e}");
-        let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-        let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |exponent| ('-', exponent));
-        write!(text, "{digits}e{sign}{exponent:0>2}")
-    };
+    let mut digits = Vec::with_capacity(24);
+    push_float_repr(&mut digits, value);
+    text.extend(digits.into_iter().map(char::from));
 }
 
 /// `str` of a JSON value as Python's parser would give it.

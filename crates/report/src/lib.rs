@@ -16,6 +16,7 @@ use std::fmt;
 pub use self::csv::write_csv;
 pub use self::html::{HtmlReport, HtmlTable, Tone, write_html};
 pub use self::json::{json_number, rows_as_json};
+pub use self::number::push_repr as push_float_repr;
 pub use self::sheet::{CellSink, Fill, Sheet, SheetRows};
 pub use self::sheet_csv::{CsvOptions, write_sheet_csv};
 pub use self::sheet_json::write_sheet_json;

@@ -1,7 +1,7 @@
 //! Numbers in digits: the shortest that read back to the same value, as Python's `repr` lays them out.
 
 /// A finite number like `repr(float)`: `1.0`, `1e-05`, `1e+16`; others as `nan`, `inf`, `-inf`.
-pub(crate) fn push_repr(out: &mut Vec<u8>, value: f64) {
+pub fn push_repr(out: &mut Vec<u8>, value: f64) {
     if !value.is_finite() {
         out.extend_from_slice(not_finite(value).as_bytes());
         return;

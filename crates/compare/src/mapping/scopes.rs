@@ -40,7 +40,7 @@ pub(super) fn places(side: &Side, console: &dyn Console) -> Result<Vec<Place>, C
     for (index, record) in side.records.iter().enumerate() {
         let parent = construct.parent(&record.name).map(|parent| &**parent);
         let stack = stacks.as_ref().and_then(|stacks| stacks.of(&record.name));
-        let function = stack.and_then(|stack| framework_function(stack, framework));
+        let function = stack.and_then(|stack| framework_function(&stack.frames, framework));
         match place(index, &record.name, parent, function) {
             Some(place) => places.push(place),
             None => console.warning(&format!(

@@ -1,8 +1,7 @@
 //! Matching by name.
 
-use std::collections::HashMap;
-
 use super::{Keys, MatchMethod, RowPair, Unmatched, dtypes_agree, fold_to_family};
+use crate::hash::FastMap;
 use crate::side::{Leaf, Side};
 
 /// Equal key and equal shape, then dtypes that can be compared. Each target row appears once per partner; rows that
@@ -13,31 +12,24 @@ pub fn match_by_key_and_shape(
     keys: &Keys,
     across_frameworks: bool,
 ) -> Vec<RowPair> {
-    let by_name = rows_by_name(golden);
+    let by_name = RowsByName::of(golden);
     let method = if matches!(keys, Keys::OwnName) { MatchMethod::Exact } else { MatchMethod::Mapped };
     let mut pairs = Vec::with_capacity(target.rows.len());
-    for group in rows_in_groups(target, keys) {
-        for row in group {
-            let leaf = &target.rows[row];
-            let unmatched = |reason| RowPair { target: row, golden: Err(reason), method };
-            let namesakes = key_of(keys, row, leaf).and_then(|key| by_name.get(key));
-            let Some(namesakes) = namesakes else {
-                pairs.push(unmatched(Unmatched::Missing));
-                continue;
-            };
-            let mut of_shape =
-                namesakes.iter().filter(|&&other| golden.rows[other].shape == leaf.shape).peekable();
-            if of_shape.peek().is_none() {
-                pairs.push(unmatched(Unmatched::Shape));
+    for row in rows_in_groups(target, keys) {
+        let leaf = &target.rows[row];
+        let before = pairs.len();
+        let mut reason = Unmatched::Missing;
+        for other in key_of(keys, row, leaf).into_iter().flat_map(|key| by_name.named(key)) {
+            if golden.rows[other].shape != leaf.shape {
+                reason = Unmatched::Shape;
                 continue;
             }
-            pairs.extend(of_shape.map(|&other| {
-                if compatible(&leaf.dtype, &golden.rows[other].dtype, across_frameworks) {
-                    RowPair { target: row, golden: Ok(other), method }
-                } else {
-                    unmatched(Unmatched::Dtype)
-                }
-            }));
+            let fits = compatible(&leaf.dtype, &golden.rows[other].dtype, across_frameworks);
+            let golden = if fits { Ok(other) } else { Err(Unmatched::Dtype) };
+            pairs.push(RowPair { target: row, golden, method });
+        }
+        if pairs.len() == before {
+            pairs.push(RowPair { target: row, golden: Err(reason), method });
         }
     }
     pairs
@@ -45,24 +37,18 @@ pub fn match_by_key_and_shape(
 
 /// Equal key alone, as a mapping the user wrote asks for.
 pub fn match_by_key(target: &Side, golden: &Side, keys: &Keys) -> Vec<RowPair> {
-    let by_name = rows_by_name(golden);
+    let by_name = RowsByName::of(golden);
     let mut pairs = Vec::with_capacity(target.rows.len());
     for (row, leaf) in target.rows.iter().enumerate() {
-        match key_of(keys, row, leaf).and_then(|key| by_name.get(key)) {
-            Some(namesakes) => pairs.extend(namesakes.iter().map(|&other| RowPair {
-                target: row,
-                golden: Ok(other),
-                method: if golden.rows[other].name == leaf.name {
-                    MatchMethod::Exact
-                } else {
-                    MatchMethod::Mapped
-                },
-            })),
-            None => pairs.push(RowPair {
-                target: row,
-                golden: Err(Unmatched::Missing),
-                method: MatchMethod::Mapped,
-            }),
+        let before = pairs.len();
+        for other in key_of(keys, row, leaf).into_iter().flat_map(|key| by_name.named(key)) {
+            let same = golden.rows[other].name == leaf.name;
+            let method = if same { MatchMethod::Exact } else { MatchMethod::Mapped };
+            pairs.push(RowPair { target: row, golden: Ok(other), method });
+        }
+        if pairs.len() == before {
+            let golden = Err(Unmatched::Missing);
+            pairs.push(RowPair { target: row, golden, method: MatchMethod::Mapped });
         }
     }
     pairs
@@ -85,30 +71,46 @@ fn key_of<'a>(keys: &'a Keys, row: usize, leaf: &'a Leaf) -> Option<&'a str> {
     }
 }
 
-fn rows_by_name(side: &Side) -> HashMap<&str, Vec<usize>> {
-    let mut by_name: HashMap<&str, Vec<usize>> = HashMap::with_capacity(side.rows.len());
-    for (row, leaf) in side.rows.iter().enumerate() {
-        by_name.entry(&leaf.name).or_default().push(row);
-    }
-    by_name
+/// Rows by name; several of one name are chained.
+struct RowsByName<'a> {
+    first: FastMap<&'a str, usize>,
+    next: Vec<Option<usize>>,
 }
 
-/// Rows of the same key and shape, in the order in which their first one stands.
-fn rows_in_groups<'a>(side: &'a Side, keys: &'a Keys) -> Vec<Vec<usize>> {
-    let mut groups: Vec<Vec<usize>> = Vec::with_capacity(side.rows.len());
-    let mut places: HashMap<(&str, &str), usize> = HashMap::with_capacity(side.rows.len());
+impl<'a> RowsByName<'a> {
+    fn of(side: &'a Side) -> RowsByName<'a> {
+        let mut first = FastMap::with_capacity_and_hasher(side.rows.len(), Default::default());
+        let mut next = vec![None; side.rows.len()];
+        // From the end, so that chains ascend.
+        for (row, leaf) in side.rows.iter().enumerate().rev() {
+            next[row] = first.insert(&*leaf.name, row);
+        }
+        RowsByName { first, next }
+    }
+
+    fn named(&self, name: &str) -> impl Iterator<Item = usize> + '_ {
+        std::iter::successors(self.first.get(name).copied(), |&row| self.next[row])
+    }
+}
+
+/// Rows in order, except that rows of the same key and shape follow the first of them.
+fn rows_in_groups(side: &Side, keys: &Keys) -> Vec<usize> {
+    let mut seen: FastMap<(&str, &str), usize> =
+        FastMap::with_capacity_and_hasher(side.rows.len(), Default::default());
+    let mut followers: FastMap<usize, Vec<usize>> = FastMap::default();
+    let mut order = Vec::with_capacity(side.rows.len());
     for (row, leaf) in side.rows.iter().enumerate() {
-        let Some(key) = key_of(keys, row, leaf) else {
-            groups.push(vec![row]);
-            continue;
-        };
-        match places.get(&(key, &*leaf.shape)) {
-            Some(&place) => groups[place].push(row),
-            None => {
-                places.insert((key, &*leaf.shape), groups.len());
-                groups.push(vec![row]);
-            }
+        let first = key_of(keys, row, leaf).map_or(row, |key| *seen.entry((key, &leaf.shape)).or_insert(row));
+        if first == row {
+            order.push(row);
+        } else {
+            followers.entry(first).or_default().push(row);
         }
     }
-    groups
+    if followers.is_empty() {
+        return order;
+    }
+    let with_followers =
+        |row: usize| std::iter::once(row).chain(followers.get(&row).into_iter().flatten().copied());
+    order.into_iter().flat_map(with_followers).collect()
 }

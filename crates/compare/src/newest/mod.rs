@@ -181,7 +181,7 @@ impl<'a> NewestTable<'a> {
         if record.rows.start != pair.target {
             return None;
         }
-        Some(self.stacks?.of(&record.name)?)
+        Some(&self.stacks?.of(&record.name)?.frames)
     }
 
     fn write_cells(&self, row: usize, infinities: Infinities, sink: &mut dyn CellSink) {

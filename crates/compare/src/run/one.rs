@@ -87,6 +87,7 @@ fn source(choice: &MappingChoice) -> MappingSource<'_> {
     }
 }
 
+/// Two dumps that were read, and what is asked.
 struct Comparison<'a> {
     target: &'a Side,
     golden: &'a Side,
@@ -98,33 +99,19 @@ struct Comparison<'a> {
 
 impl Comparison<'_> {
     fn old_form(&self, suffix: &str, console: &dyn Console) -> Result<(Part, Vec<String>), CompareError> {
-        let pairs = self.pair(console);
-        let (tensors, failures) = match self.mode {
-            Mode::All => {
-                let options = TensorOptions { log_rows: self.options.log_rows };
-                compare_tensor_files(self.target, self.golden, &pairs, options, console)
-            }
-            _ => (Vec::new(), Vec::new()),
+        // The verdict pairs records by itself, unless pairs were asked for or real data has to be measured first.
+        let by_itself = self.mode != Mode::All && !self.pairs_were_asked_for();
+        let ((table, failures), judgement) = if by_itself {
+            rayon::join(|| self.old_table(console), || self.judge(&[], HashMap::new(), console))
+        } else {
+            let (table, failures) = self.old_table(console);
+            let real = table.pairs.iter().zip(&table.tensors);
+            let real = real
+                .filter_map(|(pair, real)| Some(((pair.target, pair.golden.ok()?), real.clone())))
+                .collect();
+            let judgement = self.judge(&table.pairs, real, console);
+            ((table, failures), judgement)
         };
-        let highlights = match self.target.kind {
-            FileKind::Dump => Highlights::of(self.target, self.golden, self.mode, &pairs, &tensors),
-            FileKind::Debug => Highlights::default(),
-        };
-        let fuzzy = self.options.fuzzy && !matches!(self.keys, Keys::Mapping(_));
-        let table = Table {
-            target: self.target,
-            golden: self.golden,
-            mode: self.mode,
-            pairs,
-            tensors,
-            stacks: self.stacks,
-            highlights,
-            fuzzy,
-        };
-        let real = table.pairs.iter().zip(&table.tensors);
-        let real =
-            real.filter_map(|(pair, real)| Some(((pair.target, pair.golden.ok()?), real.clone()))).collect();
-        let judgement = self.judge(&table.pairs, real, console);
         let report = Report {
             target: self.target,
             golden: self.golden,
@@ -142,6 +129,36 @@ impl Comparison<'_> {
             files.push(path);
         }
         Ok((Part::new(&self.target.path, judgement.verdict, files), failures))
+    }
+
+    fn old_table(&self, console: &dyn Console) -> (Table<'_>, Vec<String>) {
+        let pairs = self.pair(console);
+        let (tensors, failures) = match self.mode {
+            Mode::All => {
+                let options = TensorOptions { log_rows: self.options.log_rows };
+                compare_tensor_files(self.target, self.golden, &pairs, options, console)
+            }
+            _ => (Vec::new(), Vec::new()),
+        };
+        let highlights = match self.target.kind {
+            FileKind::Dump => Highlights::of(self.target, self.golden, self.mode, &pairs, &tensors),
+            FileKind::Debug => Highlights::default(),
+        };
+        let table = Table {
+            target: self.target,
+            golden: self.golden,
+            mode: self.mode,
+            pairs,
+            tensors,
+            stacks: self.stacks,
+            highlights,
+            fuzzy: self.options.fuzzy && !matches!(self.keys, Keys::Mapping(_)),
+        };
+        (table, failures)
+    }
+
+    fn pairs_were_asked_for(&self) -> bool {
+        self.options.fuzzy || !matches!(self.keys, Keys::OwnName)
     }
 
     fn newest_form(&self, suffix: &str, console: &dyn Console) -> Result<(Part, Vec<String>), CompareError> {
@@ -190,7 +207,6 @@ impl Comparison<'_> {
         let beside =
             |side: &Side| Construct::read(&side.directory().join("construct.json")).unwrap_or_default();
         let constructs = (beside(self.target), beside(self.golden));
-        let asked_for = self.options.fuzzy || !matches!(self.keys, Keys::OwnName);
         let measure = |rows: &[(usize, usize)]| {
             let pairs: Vec<RowPair> = rows
                 .iter()
@@ -203,7 +219,7 @@ impl Comparison<'_> {
             target: self.target,
             golden: self.golden,
             mode: self.mode,
-            mapped: if asked_for { pairs } else { &[] },
+            mapped: if self.pairs_were_asked_for() { pairs } else { &[] },
             real,
             measure: &measure,
             constructs: (&constructs.0, &constructs.1),

@@ -193,7 +193,7 @@ impl Report<'_> {
 
     /// The seven cells about a row.
     fn detail_cells(&self, pair: &RowPair, sink: &mut dyn CellSink) {
-        let detail = self.judgement.rows.get(&pair.target);
+        let detail = self.judgement.rows[pair.target].as_ref();
         let method = detail.filter(|_| pair.golden.is_err()).map_or(pair.method, |detail| detail.method);
         match (pair.golden, detail) {
             (Err(_), None) => sink.empty(),
@@ -259,7 +259,7 @@ impl<'a> Details<'a> {
             .iter()
             .enumerate()
             .filter(|(_, pair)| {
-                pair.golden.is_err() || report.judgement.rows.get(&pair.target).is_some_and(notable)
+                pair.golden.is_err() || report.judgement.rows[pair.target].as_ref().is_some_and(notable)
             })
             .map(|(row, _)| row)
             .collect();
@@ -284,7 +284,7 @@ impl SheetRows for Details<'_> {
         // The number a spreadsheet shows beside the row.
         sink.integer(index as i128 + 2);
         sink.text(&self.report.target.rows[pair.target].name);
-        let aligned = self.report.judgement.rows.get(&pair.target).map(|detail| detail.golden);
+        let aligned = self.report.judgement.rows[pair.target].map(|detail| detail.golden);
         match pair.golden.ok().or(aligned) {
             Some(golden) => sink.text(&self.report.golden.rows[golden].name),
             None => sink.text("N/A"),

@@ -5,15 +5,15 @@ mod stacks;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::CompareError;
+use crate::hash::FastMap;
 
 pub use self::parse::{FileKind, read_side};
-pub use self::stacks::{Construct, Stacks};
+pub use self::stacks::{Construct, Stack, Stacks};
 
 /// Which side of a comparison something is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -185,7 +185,7 @@ impl Side {
     }
 
     /// Records by name.
-    pub fn records_by_name(&self) -> HashMap<&str, usize> {
+    pub(crate) fn records_by_name(&self) -> FastMap<&str, usize> {
         self.records.iter().enumerate().map(|(index, record)| (&*record.name, index)).collect()
     }
 }

@@ -1,6 +1,5 @@
 //! From dump.json or debug.json to rows.
 
-use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,6 +8,7 @@ use msprobe_dump::read::{Json, Member, Members};
 use super::{Framework, Leaf, P2pOperation, Record, Role, Scalar, Side, Which};
 use crate::console::Console;
 use crate::error::{Code, CompareError};
+use crate::hash::{FastMap, FastSet};
 use crate::python_text::{python_class, python_str};
 
 /// Deeper values are refused.
@@ -72,10 +72,10 @@ enum Data {
 struct Parser {
     side: Side,
     data: Data,
-    texts: HashSet<Arc<str>>,
+    texts: FastSet<Arc<str>>,
     /// Rows of each record until all are known: a record can be repeated, and its last value counts.
     pending: Vec<(Arc<str>, Vec<Leaf>)>,
-    positions: HashMap<Arc<str>, usize>,
+    positions: FastMap<Arc<str>, usize>,
 }
 
 impl Parser {
@@ -94,9 +94,9 @@ impl Parser {
                 fault: None,
             },
             data: Data::Missing,
-            texts: HashSet::new(),
+            texts: FastSet::default(),
             pending: Vec::new(),
-            positions: HashMap::new(),
+            positions: FastMap::default(),
         }
     }
 

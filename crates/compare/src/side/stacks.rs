@@ -1,6 +1,5 @@
 //! What stands beside a dump: call stacks and the hierarchy of modules.
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,12 +7,23 @@ use msprobe_dump::read::{Json, Members, ReadError};
 
 use crate::console::Console;
 use crate::error::{Code, CompareError};
+use crate::hash::FastMap;
+use crate::python_text::{list_of_texts, python_str};
 use crate::side::parse::looks_like_a_formula;
 
 /// Call stacks by record. Records that share one share its memory.
 #[derive(Debug, Default)]
 pub struct Stacks {
-    by_record: HashMap<Box<str>, Arc<[Box<str>]>>,
+    by_record: FastMap<Box<str>, Arc<Stack>>,
+}
+
+/// A call stack.
+#[derive(Debug)]
+pub struct Stack {
+    /// Frames, innermost first.
+    pub frames: Arc<[Box<str>]>,
+    /// All of it as tables show it.
+    pub cell: String,
 }
 
 impl Stacks {
@@ -31,31 +41,31 @@ impl Stacks {
             };
             match list.as_slice() {
                 [Json::List(records), Json::List(frames)] if grouped => {
-                    let frames = texts(frames);
+                    let stack = stack(frames);
                     for record in records.iter().filter_map(Json::as_str) {
-                        stacks.insert(record, frames.clone(), console);
+                        stacks.insert(record, stack.clone(), console);
                     }
                 }
                 _ if grouped => {
                     let message = format!("stack info {} is not a pair of lists, please check!", member.key);
                     return Err(CompareError::new(Code::InvalidObjectType, message));
                 }
-                frames => stacks.insert(&member.key, texts(frames), console),
+                frames => stacks.insert(&member.key, stack(frames), console),
             }
         }
         Ok(stacks)
     }
 
-    fn insert(&mut self, record: &str, frames: Arc<[Box<str>]>, console: &dyn Console) {
-        if frames.iter().any(|frame| looks_like_a_formula(frame)) {
+    fn insert(&mut self, record: &str, stack: Arc<Stack>, console: &dyn Console) {
+        if stack.frames.iter().any(|frame| looks_like_a_formula(frame)) {
             console.warning(&format!("stack info of {record} contains special characters, please check!"));
         }
-        self.by_record.insert(record.into(), frames);
+        self.by_record.insert(record.into(), stack);
     }
 
-    /// Frames of a record, innermost first.
-    pub fn of(&self, record: &str) -> Option<&Arc<[Box<str>]>> {
-        self.by_record.get(record)
+    /// The stack of a record.
+    pub fn of(&self, record: &str) -> Option<&Stack> {
+        self.by_record.get(record).map(|stack| &**stack)
     }
 
     /// Whether none were read.
@@ -64,14 +74,16 @@ impl Stacks {
     }
 }
 
-fn texts(list: &[Json<'_>]) -> Arc<[Box<str>]> {
-    list.iter().map(|text| crate::python_text::python_str(text).into()).collect()
+fn stack(list: &[Json<'_>]) -> Arc<Stack> {
+    let frames: Arc<[Box<str>]> = list.iter().map(|text| python_str(text).into()).collect();
+    let cell = list_of_texts(frames.iter());
+    Arc::new(Stack { frames, cell })
 }
 
 /// The module call in which each record was made.
 #[derive(Debug, Default)]
 pub struct Construct {
-    parents: HashMap<Box<str>, Option<Arc<str>>>,
+    parents: FastMap<Box<str>, Option<Arc<str>>>,
 }
 
 impl Construct {

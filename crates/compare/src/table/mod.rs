@@ -162,9 +162,9 @@ impl Table<'_> {
     fn stack_cell(&self, pair: &RowPair, sink: &mut dyn CellSink) {
         let Some(stacks) = self.stacks else { return };
         let record = &self.target.records[self.target.rows[pair.target].record as usize];
-        let frames = if record.rows.start == pair.target { stacks.of(&record.name) } else { None };
-        match frames {
-            Some(frames) => sink.text(&list_of_texts(frames.iter())),
+        let stack = if record.rows.start == pair.target { stacks.of(&record.name) } else { None };
+        match stack {
+            Some(stack) => sink.text(&stack.cell),
             None => sink.text(NOT_MATCHED),
         }
     }

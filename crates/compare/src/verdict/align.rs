@@ -4,12 +4,13 @@
 //! all that follow; the calls of such an API are aligned by their place among all calls instead.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 
 use super::errors;
 use super::sequence::common_course;
+use crate::hash::{FastMap, FastSet, Multiply};
 use crate::matching::MatchMethod;
-use crate::side::{Construct, Record, Role, Side};
+use crate::side::{Construct, Leaf, Record, Role, Side};
 use crate::table::Mode;
 
 /// What a record is of: `Tensor.mul` or `Module.fc.Linear`, which call, and which way.
@@ -124,9 +125,9 @@ pub(super) fn align(
 /// The records of a side as calls.
 struct Calls<'a> {
     names: Vec<CallName<'a>>,
-    by_name: HashMap<CallName<'a>, usize>,
+    by_name: FastMap<CallName<'a>, usize>,
     /// Forward calls of each API or module.
-    counts: HashMap<&'a str, usize>,
+    counts: FastMap<&'a str, usize>,
     /// What a forward call is apart from its number: API, where it was made, shapes.
     tokens: Vec<u64>,
 }
@@ -134,7 +135,7 @@ struct Calls<'a> {
 impl<'a> Calls<'a> {
     fn of(side: &'a Side, construct: &Construct) -> Calls<'a> {
         let names: Vec<CallName<'a>> = side.records.iter().map(|record| CallName::of(&record.name)).collect();
-        let mut counts = HashMap::new();
+        let mut counts = FastMap::default();
         for name in names.iter().filter(|name| name.way == Way::Forward) {
             *counts.entry(name.base).or_default() += 1;
         }
@@ -161,7 +162,7 @@ impl<'a> Calls<'a> {
 }
 
 fn token(side: &Side, record: &Record, name: CallName<'_>, construct: &Construct) -> u64 {
-    let mut hasher = DefaultHasher::new();
+    let mut hasher = Multiply::default();
     name.base.hash(&mut hasher);
     if let Some(parent) = construct.parent(&record.name) {
         CallName::of(parent).base.hash(&mut hasher);
@@ -181,7 +182,7 @@ fn shifted_bases<'a>(target: &Calls<'a>, golden: &Calls<'_>) -> HashSet<&'a str>
         .filter(|(base, count)| golden.counts.get(*base).is_some_and(|other| other != *count))
         .map(|(base, _)| *base)
         .collect();
-    let golden_tokens: HashSet<u64> = golden.tokens.iter().copied().collect();
+    let golden_tokens: FastSet<u64> = golden.tokens.iter().copied().collect();
     for (record, name) in target.names.iter().enumerate().filter(|(_, name)| name.way == Way::Forward) {
         // The same call with other shapes is a finding, not a shift: only what exists elsewhere was shifted.
         if let Some(&other) = golden.by_name.get(name)
@@ -288,18 +289,16 @@ fn follow_values<'a>(
 
 /// Whether the tensors two calls get are the same by their figures, up to rounding.
 fn arguments_agree(target: &Side, record: usize, golden: &Side, partner: usize) -> bool {
-    let tensors = |side: &Side, record: usize| -> Vec<usize> {
-        let rows = side.records.get(record).map_or(0..0, |record| record.rows.clone());
-        rows.filter(|&row| side.rows[row].role == Role::Input && side.rows[row].is_tensor()).collect()
+    fn tensors(side: &Side, record: usize) -> impl Iterator<Item = &Leaf> {
+        side.rows_of(record).iter().filter(|leaf| leaf.role == Role::Input && leaf.is_tensor())
+    }
+    let agree = |(target, golden): (&Leaf, &Leaf)| {
+        let has_figures = target.statistics[0].number().is_some();
+        let mode = if has_figures { Mode::Summary } else { Mode::Md5 };
+        errors::row_error(mode, target, golden, None, 0.0).is_none_or(|error| error.error < SAME)
     };
-    let (own, other) = (tensors(target, record), tensors(golden, partner));
-    own.len() == other.len()
-        && own.iter().zip(&other).all(|(&row, &partner)| {
-            let (target, golden) = (&target.rows[row], &golden.rows[partner]);
-            let has_figures = target.statistics[0].number().is_some();
-            let mode = if has_figures { Mode::Summary } else { Mode::Md5 };
-            errors::row_error(mode, target, golden, None, 0.0).is_none_or(|error| error.error < SAME)
-        })
+    tensors(target, record).count() == tensors(golden, partner).count()
+        && tensors(target, record).zip(tensors(golden, partner)).all(agree)
 }
 
 /// Below this two values count as the same when partners are looked for.

@@ -1,9 +1,7 @@
 //! What can be said about each row beyond its table: how it was matched, and whether its error came with its inputs.
 
-use std::collections::HashMap;
-
 use super::align::Alignment;
-use super::errors::Kind;
+use super::errors::{Kind, RowError};
 use super::records::{Dumps, Judged, RowErrors};
 use crate::matching::MatchMethod;
 use crate::side::{Role, Side};
@@ -82,40 +80,34 @@ pub(super) fn row_details(
     alignment: &Alignment,
     judged: &[Judged],
     errors: &RowErrors,
-) -> HashMap<usize, RowDetail> {
-    let by_record: HashMap<usize, &Judged> = judged.iter().map(|one| (one.pair.target, one)).collect();
-    let methods: HashMap<usize, MatchMethod> =
-        alignment.pairs.iter().map(|pair| (pair.target, pair.method)).collect();
-    errors
-        .iter()
-        .map(|(&row, &(golden, error, tolerance))| {
-            let leaf = &dumps.target.rows[row];
-            let record = leaf.record as usize;
-            let is_result = matches!(leaf.role, Role::Output | Role::ParametersGrad);
-            let incoming = by_record.get(&record).map_or(0.0, |one| one.incoming().error);
-            let inherited = if is_result { incoming } else { error.error };
-            let origin = if error.error == 0.0 {
-                RowOrigin::Equal
-            } else if error.error <= tolerance {
-                RowOrigin::Tolerated
-            } else if is_result && error.error > 3.0 * inherited {
-                RowOrigin::Introduced
-            } else {
-                RowOrigin::Inherited
-            };
-            let method = methods.get(&record).copied().unwrap_or(MatchMethod::Exact);
-            let detail = RowDetail {
-                golden,
-                method,
-                error: error.error,
-                kind: error.kind,
-                tolerance,
-                inherited,
-                origin,
-            };
-            (row, detail)
-        })
-        .collect()
+) -> Vec<Option<RowDetail>> {
+    let mut incoming = vec![0.0; dumps.target.records.len()];
+    for one in judged {
+        incoming[one.pair.target] = one.incoming().error;
+    }
+    let mut methods = vec![MatchMethod::Exact; dumps.target.records.len()];
+    for pair in &alignment.pairs {
+        methods[pair.target] = pair.method;
+    }
+    let detail = |(row, error): (usize, &Option<_>)| {
+        let (golden, error, tolerance): (usize, RowError, f64) = (*error)?;
+        let leaf = &dumps.target.rows[row];
+        let record = leaf.record as usize;
+        let is_result = matches!(leaf.role, Role::Output | Role::ParametersGrad);
+        let inherited = if is_result { incoming[record] } else { error.error };
+        let origin = if error.error == 0.0 {
+            RowOrigin::Equal
+        } else if error.error <= tolerance {
+            RowOrigin::Tolerated
+        } else if is_result && error.error > 3.0 * inherited {
+            RowOrigin::Introduced
+        } else {
+            RowOrigin::Inherited
+        };
+        let (method, kind) = (methods[record], error.kind);
+        Some(RowDetail { golden, method, error: error.error, kind, tolerance, inherited, origin })
+    };
+    errors.iter().enumerate().map(detail).collect()
 }
 
 pub(super) fn golden_only(golden: &Side, records: &[usize]) -> Vec<GoldenOnly> {

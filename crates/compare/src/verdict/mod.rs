@@ -18,12 +18,14 @@ mod tolerance;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use rayon::prelude::*;
+
 pub use self::details::{GoldenOnly, RowDetail, RowOrigin};
 pub use self::errors::Kind;
 pub use self::tolerance::{Precision, Tolerances};
 
 use self::origin::{Origin, Place, find_origin};
-use self::records::{Dumps, judge_records, parents, rows_of_pair};
+use self::records::{Dumps, RowPairs, judge_records, parents, rows_of_pair};
 use crate::matching::{MatchMethod, RowPair};
 use crate::python_text::float_repr;
 use crate::side::{Construct, Leaf, Side, Stacks};
@@ -181,8 +183,8 @@ pub struct Input<'a> {
 pub struct Judgement {
     /// The answer.
     pub verdict: Verdict,
-    /// Rows that could be measured, by rows of the target.
-    pub rows: HashMap<usize, RowDetail>,
+    /// What is known about the rows of the target, where they could be measured.
+    pub rows: Vec<Option<RowDetail>>,
     /// Records only the golden run has.
     pub golden_only: Vec<GoldenOnly>,
 }
@@ -191,18 +193,16 @@ pub struct Judgement {
 pub fn judge(input: Input<'_>) -> Judgement {
     let Input { target, golden, mode, mapped, mut real, measure, constructs, stacks, tolerances } = input;
     let alignment = align::align(target, golden, constructs, &mapped_records(target, golden, mapped));
+    let rows: Vec<RowPairs> =
+        alignment.pairs.par_iter().map(|&pair| rows_of_pair(target, golden, pair)).collect();
     if mode == Mode::All {
-        let missing: Vec<(usize, usize)> = alignment
-            .pairs
-            .iter()
-            .flat_map(|&pair| rows_of_pair(target, golden, pair))
-            .filter(|rows| !real.contains_key(rows))
-            .collect();
+        let missing: Vec<(usize, usize)> =
+            rows.iter().flatten().copied().filter(|rows| !real.contains_key(rows)).collect();
         let measured = measure(&missing);
         real.extend(missing.into_iter().zip(measured));
     }
     let dumps = Dumps { target, golden, mode, real: &real, tolerances: &tolerances };
-    let (judged, errors) = judge_records(&dumps, &alignment);
+    let (judged, errors) = judge_records(&dumps, &alignment, &rows);
     let parents = parents(target, constructs.0);
     let counts = Counts {
         paired: alignment.pairs.len(),
@@ -301,7 +301,7 @@ fn make_culprit(
     }
     Culprit {
         direction: origin::direction(align::CallName::of(&name).way),
-        stack: stacks.and_then(|stacks| stacks.of(&name)).cloned(),
+        stack: stacks.and_then(|stacks| stacks.of(&name)).map(|stack| stack.frames.clone()),
         method: index.map_or(MatchMethod::Exact, |index| judged[index].pair.method),
         errors: index.map_or((0.0, f64::INFINITY), |index| {
             (judged[index].incoming().error, judged[index].output.error)

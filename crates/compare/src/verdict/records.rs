@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::align::{Alignment, CallName, RecordPair, Way};
 use super::errors::{self, Kind, RowError};
 use super::tolerance::{Precision, Tolerances};
+use crate::hash::FastMap;
 use crate::side::{Construct, Leaf, Role, Scalar, Side};
 use crate::table::Mode;
 use crate::tensor_pair::TensorComparison;
@@ -79,8 +80,11 @@ impl Judged {
     }
 }
 
-/// Errors of single rows, by rows of the target.
-pub(super) type RowErrors = HashMap<usize, (usize, RowError, f64)>;
+/// Golden row, error and tolerance of each row of the target that could be measured.
+pub(super) type RowErrors = Vec<Option<(usize, RowError, f64)>>;
+
+/// Rows of a pair of records that belong together.
+pub(super) type RowPairs = Vec<(usize, usize)>;
 
 /// What judging needs to know of two dumps.
 pub(super) struct Dumps<'a> {
@@ -92,28 +96,39 @@ pub(super) struct Dumps<'a> {
 }
 
 /// Rows of a record pair that belong together: those with the same name behind the record's.
-pub(super) fn rows_of_pair(target: &Side, golden: &Side, pair: RecordPair) -> Vec<(usize, usize)> {
+pub(super) fn rows_of_pair(target: &Side, golden: &Side, pair: RecordPair) -> RowPairs {
     let (record, other) = (&target.records[pair.target], &golden.records[pair.golden]);
-    let by_suffix: HashMap<&str, usize> =
-        other.rows.clone().map(|row| (golden.rows[row].suffix(other), row)).collect();
-    record
-        .rows
-        .clone()
-        .filter_map(|row| Some((row, *by_suffix.get(target.rows[row].suffix(record))?)))
-        .collect()
+    let own = |row: usize| target.rows[row].suffix(record);
+    let partner = |row: usize| golden.rows[row].suffix(other);
+    let side_by_side = || record.rows.clone().zip(other.rows.clone());
+    if record.rows.len() == other.rows.len()
+        && side_by_side().all(|(row, partner_row)| own(row) == partner(partner_row))
+    {
+        return side_by_side().collect();
+    }
+    let by_suffix: FastMap<&str, usize> = other.rows.clone().map(|row| (partner(row), row)).collect();
+    record.rows.clone().filter_map(|row| Some((row, *by_suffix.get(own(row))?))).collect()
 }
 
 /// Judges every pair, in the order of the target. Gradients of parameters count as results of the backward call of
 /// their module.
-pub(super) fn judge_records(dumps: &Dumps<'_>, alignment: &Alignment) -> (Vec<Judged>, RowErrors) {
+pub(super) fn judge_records(
+    dumps: &Dumps<'_>,
+    alignment: &Alignment,
+    rows: &[RowPairs],
+) -> (Vec<Judged>, RowErrors) {
     let mut scale = Scale {
         gradient_floor: gradient_floor(dumps.golden),
         coarsest: Precision::Exact,
-        other_precision: runs_have_other_precision(dumps, alignment),
+        other_precision: runs_have_other_precision(dumps, rows),
     };
-    let mut errors = RowErrors::new();
-    let mut judged: Vec<Judged> =
-        alignment.pairs.iter().map(|&pair| judge(dumps, pair, &mut scale, &mut errors)).collect();
+    let mut errors = vec![None; dumps.target.rows.len()];
+    let mut judged: Vec<Judged> = alignment
+        .pairs
+        .iter()
+        .zip(rows)
+        .map(|(&pair, rows)| judge(dumps, pair, rows, &mut scale, &mut errors))
+        .collect();
     attach_parameter_gradients(dumps, &mut judged);
     (judged, errors)
 }
@@ -143,15 +158,13 @@ fn other_float(target: &Leaf, golden: &Leaf) -> bool {
     own != other && own != Precision::Exact && other != Precision::Exact
 }
 
-fn runs_have_other_precision(dumps: &Dumps<'_>, alignment: &Alignment) -> bool {
+fn runs_have_other_precision(dumps: &Dumps<'_>, rows: &[RowPairs]) -> bool {
     let (mut floats, mut other) = (0_usize, 0_usize);
-    for &pair in &alignment.pairs {
-        for (row, partner) in rows_of_pair(dumps.target, dumps.golden, pair) {
-            let (target, golden) = (&dumps.target.rows[row], &dumps.golden.rows[partner]);
-            if target.is_tensor() && Precision::of(&golden.dtype) != Precision::Exact {
-                floats += 1;
-                other += usize::from(other_float(target, golden));
-            }
+    for &(row, partner) in rows.iter().flatten() {
+        let (target, golden) = (&dumps.target.rows[row], &dumps.golden.rows[partner]);
+        if target.is_tensor() && Precision::of(&golden.dtype) != Precision::Exact {
+            floats += 1;
+            other += usize::from(target.dtype != golden.dtype && other_float(target, golden));
         }
     }
     other * 4 > floats
@@ -163,7 +176,13 @@ fn gradient_floor(golden: &Side) -> f64 {
     1e-4 * gradients.filter_map(errors::size_of).fold(0.0, f64::max)
 }
 
-fn judge(dumps: &Dumps<'_>, pair: RecordPair, scale: &mut Scale, errors: &mut RowErrors) -> Judged {
+fn judge(
+    dumps: &Dumps<'_>,
+    pair: RecordPair,
+    rows: &[(usize, usize)],
+    scale: &mut Scale,
+    errors: &mut RowErrors,
+) -> Judged {
     let name = &dumps.target.records[pair.target].name;
     let mut judged = Judged {
         pair,
@@ -178,7 +197,6 @@ fn judge(dumps: &Dumps<'_>, pair: RecordPair, scale: &mut Scale, errors: &mut Ro
     };
     // What `empty` and its like return was never computed.
     let uninitialised = is_uninitialised(name);
-    let rows = rows_of_pair(dumps.target, dumps.golden, pair);
     let backward_size = rows
         .iter()
         .filter(|_| judged.way == Way::Backward)
@@ -186,7 +204,7 @@ fn judge(dumps: &Dumps<'_>, pair: RecordPair, scale: &mut Scale, errors: &mut Ro
         .filter(|leaf| leaf.role == Role::Input)
         .filter_map(errors::size_of)
         .fold(0.0, f64::max);
-    for &(row, other) in &rows {
+    for &(row, other) in rows {
         let (target, golden) = (&dumps.target.rows[row], &dumps.golden.rows[other]);
         if judged.argument.is_none() && errors::arguments_differ(target, golden) {
             judged.argument = Some((row, other));
@@ -203,7 +221,7 @@ fn judge(dumps: &Dumps<'_>, pair: RecordPair, scale: &mut Scale, errors: &mut Ro
         if target.role == Role::Output && uninitialised {
             continue;
         }
-        errors.insert(row, (other, error, tolerance));
+        errors[row] = Some((other, error, tolerance));
         let excess_base = if error.error == 0.0 { 1.0 } else { tolerance };
         match target.role {
             Role::Input => judged.input.take(error.error, excess_base, (row, other)),
@@ -215,34 +233,26 @@ fn judge(dumps: &Dumps<'_>, pair: RecordPair, scale: &mut Scale, errors: &mut Ro
             judged.dtype = Some((row, other));
         }
     }
-    let mut missing = missing_results(dumps, pair, &rows);
-    if let Some(row) = missing.next()
-        && !uninitialised
-    {
+    if !uninitialised && let Some(row) = missing_result(dumps, pair, rows) {
         judged.output.take(f64::INFINITY, 1.0, (row, usize::MAX));
         judged.equal = false;
     }
     judged
 }
 
-/// Results of the target that are tensors and have nothing on the other side.
-fn missing_results(
-    dumps: &Dumps<'_>,
-    pair: RecordPair,
-    rows: &[(usize, usize)],
-) -> impl Iterator<Item = usize> {
+/// A result of the target that is a tensor and has nothing on the other side.
+fn missing_result(dumps: &Dumps<'_>, pair: RecordPair, rows: &[(usize, usize)]) -> Option<usize> {
     let record = &dumps.target.records[pair.target];
+    if rows.len() == record.rows.len() {
+        return None;
+    }
     let is_result = |leaf: &Leaf| leaf.role == Role::Output && leaf.is_tensor();
-    let has_results = |side: &Side, record: usize| side.rows_of(record).iter().any(is_result);
     // Nothing at all on one side is a difference of what was collected, not of what was computed.
-    let comparable = has_results(dumps.golden, pair.golden);
-    let paired: HashSet<usize> = rows.iter().map(|&(row, _)| row).collect();
-    record
-        .rows
-        .clone()
-        .filter(|&row| comparable && is_result(&dumps.target.rows[row]) && !paired.contains(&row))
-        .collect::<Vec<_>>()
-        .into_iter()
+    if !dumps.golden.rows_of(pair.golden).iter().any(is_result) {
+        return None;
+    }
+    let is_paired = |row: usize| rows.iter().any(|&(paired, _)| paired == row);
+    record.rows.clone().find(|&row| is_result(&dumps.target.rows[row]) && !is_paired(row))
 }
 
 fn is_uninitialised(name: &str) -> bool {
@@ -255,14 +265,14 @@ fn is_uninitialised(name: &str) -> bool {
 /// Gradients of parameters are known when the last call that uses them has run backward: they are results of that.
 fn attach_parameter_gradients(dumps: &Dumps<'_>, judged: &mut [Judged]) {
     let base = |one: &Judged| CallName::of(&dumps.target.records[one.pair.target].name).base;
-    let mut backward: HashMap<&str, usize> = HashMap::new();
+    let mut backward: FastMap<&str, usize> = FastMap::default();
     for (index, one) in judged.iter().enumerate().filter(|(_, one)| one.way == Way::Backward) {
         backward.insert(base(one), index);
     }
     let gradients: Vec<usize> =
         (0..judged.len()).filter(|&index| judged[index].way == Way::ParametersGrad).collect();
     // A parameter of several modules has one gradient, the sum over all of them.
-    let mut last_user: HashMap<Figures<'_>, usize> = HashMap::new();
+    let mut last_user: FastMap<Figures<'_>, usize> = FastMap::default();
     let figures_of = |index: usize| {
         let record: usize = judged[index].pair.golden;
         dumps.golden.rows_of(record).iter().map(figures)
@@ -325,7 +335,7 @@ pub(super) fn parents(side: &Side, construct: &Construct) -> Vec<Option<usize>> 
             Some((call.way, call.base.rsplit_once('.').filter(|_| is_module)?.0))
         })
         .collect();
-    let modules: HashMap<(Way, &str), usize> =
+    let modules: FastMap<(Way, &str), usize> =
         calls.iter().enumerate().filter_map(|(index, call)| Some(((*call)?, index))).collect();
     let parent = |(way, path): (Way, &str)| {
         let mut path = path;

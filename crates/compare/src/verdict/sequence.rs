@@ -1,6 +1,6 @@
 //! The longest common course of two sequences of calls.
 
-use std::collections::HashMap;
+use crate::hash::FastMap;
 
 /// Gaps with more combinations than this are paired greedily.
 const MAX_TABLE: usize = 4_000_000;
@@ -75,8 +75,8 @@ fn anchors(target: &[u64], golden: &[u64]) -> Vec<(usize, usize)> {
     longest_ascending(&candidates)
 }
 
-fn single_places(tokens: &[u64]) -> HashMap<u64, Option<usize>> {
-    let mut places = HashMap::new();
+fn single_places(tokens: &[u64]) -> FastMap<u64, Option<usize>> {
+    let mut places = FastMap::default();
     for (place, token) in tokens.iter().enumerate() {
         places.entry(*token).and_modify(|place| *place = None).or_insert(Some(place));
     }
@@ -137,7 +137,7 @@ fn longest(target: &[u64], golden: &[u64]) -> Vec<(usize, usize)> {
 
 /// Each target token with the next equal golden one.
 fn greedy(target: &[u64], golden: &[u64]) -> Vec<(usize, usize)> {
-    let mut places: HashMap<u64, Vec<usize>> = HashMap::new();
+    let mut places: FastMap<u64, Vec<usize>> = FastMap::default();
     for (place, token) in golden.iter().enumerate() {
         places.entry(*token).or_default().push(place);
     }
