@@ -126,6 +126,7 @@ mod usage {
 
     #[test]
     fn wrong_usage() {
+        // Nothing asked for is help asked for.
         assert_snapshot!("usage_nothing", run(&[]));
         assert_snapshot!("usage_command", run(&["inspct"]));
         assert_snapshot!("usage_no_file", run(&["inspect"]));

@@ -97,7 +97,7 @@ fn recorded_first_difference() {
     // Given in the wrong order on purpose.
     let ranks = [RankTable { rank: 1, table: &tables[1] }, RankTable { rank: 0, table: &tables[0] }];
     let output = tempfile::tempdir().unwrap();
-    let analysis = first_difference(&ranks, output.path(), &Silent).unwrap().unwrap();
+    let analysis = first_difference(&ranks, output.path(), &Silent).unwrap().answer.unwrap();
     assert!(analysis.file_name().unwrap().to_str().unwrap().starts_with("diff_analyze_"));
     for (name, recorded) in [
         ("compare_result_rank0_", "compare_result_rank0.json"),

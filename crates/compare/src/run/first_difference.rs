@@ -51,7 +51,8 @@ pub(super) fn find_first_differences(
             .collect::<Result<_, CompareError>>()?;
         let tables: Vec<RankTable<'_>> =
             tables.iter().map(|(rank, table)| RankTable { rank: *rank, table }).collect();
-        files.extend(first_difference(&tables, &output, console)?);
+        let written = first_difference(&tables, &output, console)?;
+        files.extend(written.tables.into_iter().chain(written.answer));
     }
     Ok(files)
 }

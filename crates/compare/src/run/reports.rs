@@ -34,8 +34,9 @@ pub(super) struct Report<'a> {
     pub(super) judgement: &'a Judgement,
 }
 
-const DETAIL_HEADERS: [&str; 7] = [
+const DETAIL_HEADERS: [&str; 8] = [
     "Match Method",
+    "Aligned Bench Name",
     "Unmatched Reason",
     "Difference",
     "Error",
@@ -87,7 +88,9 @@ pub(super) fn write_reports(
         })?;
     }
     if formats.json {
-        write("json", &|path| report.json(path))?;
+        // The first difference across ranks has files of the plain name.
+        let extension = if options.first_difference { "report.json" } else { "json" };
+        write(extension, &|path| report.json(path))?;
     }
     if formats.html {
         write("html", &|path| report.html(path))?;
@@ -204,13 +207,19 @@ impl Report<'_> {
         GoldenOnlyRows { golden: self.golden, rows }
     }
 
-    /// The seven cells about a row.
+    /// The cells about a row. Errors are those against the partner of the verdict; where it is not that of the table,
+    /// it is named.
     fn detail_cells(&self, pair: &RowPair, sink: &mut dyn CellSink) {
         let detail = self.judgement.rows[pair.target].as_ref();
-        let method = detail.filter(|_| pair.golden.is_err()).map_or(pair.method, |detail| detail.method);
-        match (pair.golden, detail) {
-            (Err(_), None) => sink.empty(),
-            _ => sink.text(method.word()),
+        let aligned = detail.filter(|detail| pair.golden != Ok(detail.golden));
+        match (aligned, pair.golden) {
+            (Some(detail), _) => sink.text(detail.method.word()),
+            (None, Ok(_)) => sink.text(pair.method.word()),
+            (None, Err(_)) => sink.empty(),
+        }
+        match aligned {
+            Some(detail) => sink.text(&self.golden.rows[detail.golden].name),
+            None => sink.empty(),
         }
         match pair.golden {
             Ok(_) => sink.empty(),
@@ -235,7 +244,7 @@ fn frames_as_lines(frames: &[Box<str>]) -> String {
     frames.iter().map(|frame| line(frame)).collect::<Vec<_>>().join("\n")
 }
 
-/// The main table with the seven cells about each row; for a page also with the call stack of each.
+/// The main table with the cells about each row; for a page also with the call stack of each.
 struct Extended<'a> {
     report: &'a Report<'a>,
     for_page: bool,
@@ -323,10 +332,9 @@ impl SheetRows for Details<'_> {
         // The number a spreadsheet shows beside the row.
         sink.integer(index as i128 + 2);
         sink.text(&self.report.target.rows[pair.target].name);
-        let aligned = self.report.judgement.rows[pair.target].map(|detail| detail.golden);
-        match pair.golden.ok().or(aligned) {
-            Some(golden) => sink.text(&self.report.golden.rows[golden].name),
-            None => sink.text("N/A"),
+        match pair.golden {
+            Ok(golden) => sink.text(&self.report.golden.rows[golden].name),
+            Err(_) => sink.text("N/A"),
         }
         self.report.detail_cells(pair, sink);
     }

@@ -71,7 +71,7 @@ pub(super) fn align(
     target: &Side,
     golden: &Side,
     constructs: (&Construct, &Construct),
-    mapped: &HashMap<usize, usize>,
+    mapped: &HashMap<usize, (usize, MatchMethod)>,
 ) -> Alignment {
     let target_calls = Calls::of(target, constructs.0);
     let golden_calls = Calls::of(golden, constructs.1);
@@ -90,8 +90,8 @@ pub(super) fn align(
     let mut partners = vec![None; target.records.len()];
     for (record, name) in target_calls.names.iter().enumerate() {
         let same_name = by_name.get(&*target.records[record].name).copied();
-        let partner = if let Some(&partner) = mapped.get(&record) {
-            let method = if same_name == Some(partner) { MatchMethod::Exact } else { MatchMethod::Mapped };
+        let partner = if let Some(&(partner, method)) = mapped.get(&record) {
+            let method = if same_name == Some(partner) { MatchMethod::Exact } else { method };
             Some((partner, method))
         } else if shifted.contains(name.base) {
             let partner = match name.way {

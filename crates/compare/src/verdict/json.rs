@@ -67,6 +67,7 @@ fn number(value: f64) -> Value {
 fn finding(finding: Finding) -> &'static str {
     match finding {
         Finding::Computes => "computes_differently",
+        Finding::Saved => "saved_value_differs",
         Finding::Argument => "called_with_another_argument",
         Finding::Dtype => "returns_another_dtype",
         Finding::Parameters => "parameters_differ",

@@ -70,6 +70,8 @@ impl Status {
 pub enum Finding {
     /// Inputs and parameters agree, outputs do not.
     Computes,
+    /// A variable the script saved differs.
+    Saved,
     /// It was called with another argument.
     Argument,
     /// Its results have another dtype.
@@ -193,8 +195,12 @@ pub struct Judgement {
 pub fn judge(input: Input<'_>) -> Judgement {
     let Input { target, golden, mode, mapped, mut real, measure, constructs, stacks, tolerances } = input;
     let alignment = align::align(target, golden, constructs, &mapped_records(target, golden, mapped));
-    let rows: Vec<RowPairs> =
-        alignment.pairs.par_iter().map(|&pair| rows_of_pair(target, golden, pair)).collect();
+    let rows: Vec<RowPairs> = if mapped.is_empty() {
+        alignment.pairs.par_iter().map(|&pair| rows_of_pair(target, golden, pair)).collect()
+    } else {
+        let mut rows = rows_as_mapped(target, mapped, target.records.len());
+        alignment.pairs.iter().map(|pair| std::mem::take(&mut rows[pair.target])).collect()
+    };
     if mode == Mode::All {
         let missing: Vec<(usize, usize)> =
             rows.iter().flatten().copied().filter(|rows| !real.contains_key(rows)).collect();
@@ -238,22 +244,38 @@ fn has_parameters(side: &Side, record: usize) -> bool {
     side.rows_of(record).iter().any(|row| row.role == crate::side::Role::Parameters)
 }
 
-/// The golden record most rows of a target record were mapped to.
-fn mapped_records(target: &Side, golden: &Side, mapped: &[RowPair]) -> HashMap<usize, usize> {
-    let mut votes: HashMap<usize, HashMap<usize, usize>> = HashMap::new();
+/// The golden record most rows of a target record were mapped to, and how.
+fn mapped_records(target: &Side, golden: &Side, mapped: &[RowPair]) -> HashMap<usize, (usize, MatchMethod)> {
+    let mut votes: HashMap<usize, HashMap<usize, (usize, MatchMethod)>> = HashMap::new();
     for pair in mapped {
         if let Ok(other) = pair.golden {
             let record = target.rows[pair.target].record as usize;
-            *votes.entry(record).or_default().entry(golden.rows[other].record as usize).or_default() += 1;
+            let partner = golden.rows[other].record as usize;
+            let (count, method) =
+                votes.entry(record).or_default().entry(partner).or_insert((0, MatchMethod::Exact));
+            *count += 1;
+            if pair.method != MatchMethod::Exact {
+                *method = pair.method;
+            }
         }
     }
-    let most = |votes: HashMap<usize, usize>| {
-        votes
-            .into_iter()
-            .max_by_key(|&(record, count)| (count, std::cmp::Reverse(record)))
-            .map(|(record, _)| record)
+    let most = |votes: HashMap<usize, (usize, MatchMethod)>| {
+        let best = |&(record, (count, _)): &(usize, (usize, MatchMethod))| (count, std::cmp::Reverse(record));
+        votes.into_iter().max_by_key(best).map(|(record, (_, method))| (record, method))
     };
     votes.into_iter().filter_map(|(record, votes)| Some((record, most(votes)?))).collect()
+}
+
+/// Rows of a pair of records as they were mapped one by one.
+fn rows_as_mapped(target: &Side, mapped: &[RowPair], records: usize) -> Vec<RowPairs> {
+    let mut rows = vec![RowPairs::new(); records];
+    for pair in mapped {
+        if let (Ok(other), Some(rows)) = (pair.golden, rows.get_mut(target.rows[pair.target].record as usize))
+        {
+            rows.push((pair.target, other));
+        }
+    }
+    rows
 }
 
 fn make_culprit(
@@ -265,6 +287,7 @@ fn make_culprit(
     let (target, golden) = (dumps.target, dumps.golden);
     let name_of = |index: usize| target.records[judged[index].pair.target].name.to_string();
     let (finding, index, next) = match origin.place {
+        Place::Call(index) if judged[index].way == align::Way::Other => (Finding::Saved, Some(index), None),
         Place::Call(index) => (Finding::Computes, Some(index), None),
         Place::Argument(index) => (Finding::Argument, Some(index), None),
         Place::Dtype(index) => (Finding::Dtype, Some(index), None),

@@ -224,6 +224,8 @@ fn judge(
         errors[row] = Some((other, error, tolerance));
         let excess_base = if error.error == 0.0 { 1.0 } else { tolerance };
         match target.role {
+            // A saved variable is a result of whatever came before.
+            _ if judged.way == Way::Other => judged.output.take(error.error, excess_base, (row, other)),
             Role::Input => judged.input.take(error.error, excess_base, (row, other)),
             Role::Parameters => judged.parameters.take(error.error, excess_base, (row, other)),
             Role::Output | Role::ParametersGrad => judged.output.take(error.error, excess_base, (row, other)),

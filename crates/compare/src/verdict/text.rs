@@ -15,6 +15,13 @@ impl Verdict {
             (Status::Identical, _) => {
                 format!("Identical{in_place}: all {} records are equal{}.", counts.paired, self.bitwise())
             }
+            (Status::WithinTolerance, _) if counts.differing > 0 => format!(
+                "All within tolerance{in_place}: no operation introduces an error beyond what is tolerated ({}); rounding \
+                 has grown a little beyond it in {} of {} records.",
+                self.tolerated(),
+                counts.differing,
+                counts.paired
+            ),
             (Status::WithinTolerance, _) => format!(
                 "All within tolerance{in_place}: none of {} records differs by more than is tolerated ({}).",
                 counts.paired,
@@ -35,7 +42,7 @@ impl Verdict {
         if one_sided > 0 && self.status != Status::Failed {
             let _ = write!(
                 text,
-                " {} records are only on the NPU side, {} only on the bench side.",
+                " Records only on the NPU side: {}, only on the bench side: {}.",
                 counts.only_target, counts.only_golden
             );
         }
@@ -72,6 +79,9 @@ impl Verdict {
                 short(came_in),
                 self.size(came_out)
             ),
+            Finding::Saved => {
+                write!(text, "{name} is the first saved variable that differs ({}).", self.size(came_out))
+            }
             Finding::Argument => write!(
                 text,
                 "{name} is the first operation whose tensors agree on the way in (largest error {}) and not on the way \
@@ -80,7 +90,10 @@ impl Verdict {
                 self.size(came_out)
             ),
             Finding::Dtype => {
-                write!(text, "no value differs, but {name} is the first operation to return another dtype.")
+                write!(
+                    text,
+                    "{name} is the first operation that works in another dtype than on the bench side."
+                )
             }
             Finding::Parameters => write!(
                 text,
@@ -175,7 +188,8 @@ fn push_evidence(text: &mut String, culprit: &Culprit) {
         }
     }
     for label in ["Cosine", "MaxAbsErr", "MaxRelativeErr"] {
-        if let Some(value) = of(label) {
+        // In statistics these are percentages of single figures, which stand here already.
+        if let Some(value) = of(label).filter(|value| !value.ends_with('%')) {
             parts.push(format!("{label} {value}"));
         }
     }

@@ -36,8 +36,17 @@ struct Place {
     operation: usize,
 }
 
+/// Files that were written.
+#[derive(Debug)]
+pub struct FirstDifference {
+    /// Operations of each rank.
+    pub tables: Vec<PathBuf>,
+    /// What is known about the first difference; none if nothing differs.
+    pub answer: Option<PathBuf>,
+}
+
 /// Writes the operations of every rank as json, looks for the first that differs, and writes what is known about it.
-/// Gives the file of that; none if nothing differs.
+/// Gives the files of the ranks, and that of the answer if anything differs.
 ///
 /// # Errors
 ///
@@ -46,12 +55,13 @@ pub fn first_difference(
     ranks: &[RankTable<'_>],
     output: &Path,
     console: &dyn Console,
-) -> Result<Option<PathBuf>, CompareError> {
+) -> Result<FirstDifference, CompareError> {
     make_directory(output)?;
     let mut ranks: Vec<Rank<'_>> = ranks.iter().map(Rank::new).collect();
     // The answer must not depend on the order in which ranks were compared.
     ranks.sort_by_key(|rank| rank.number);
     let stamp = timestamp();
+    let mut tables = Vec::with_capacity(ranks.len());
     for rank in &ranks {
         let path = output.join(format!("compare_result_rank{}_{stamp}.json", rank.number));
         publish(&path, console, |path| {
@@ -59,11 +69,12 @@ pub fn first_difference(
             rank.write_operations(&mut out)?;
             out.flush()
         })?;
+        tables.push(path);
     }
     let found = search(&ranks);
     if found.is_empty() {
         console.info(NOTHING_FOUND);
-        return Ok(None);
+        return Ok(FirstDifference { tables, answer: None });
     }
     let nanoseconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     let path = output.join(format!("diff_analyze_{nanoseconds}.json"));
@@ -73,7 +84,7 @@ pub fn first_difference(
         out.flush()
     })?;
     console.info(&format!("The analyze result is saved in: {}", path.display()));
-    Ok(Some(path))
+    Ok(FirstDifference { tables, answer: Some(path) })
 }
 
 /// The operations to report, by rank.
