@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
 
+use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -196,7 +197,7 @@ fn wrong_usage_and_input_exit_with_2_and_say_what_to_do() {
             .lines()
             .map(|line| line.split_once("] ").map_or(line, |(_, message)| message).to_owned() + "\n")
             .collect();
-        transcript.push_str(&format!("$ msprobe {}\n{messages}\n", args.join(" ")));
+        writeln!(transcript, "$ msprobe {}\n{messages}", args.join(" ")).unwrap();
     }
     assert_snapshot!("compare_wrong_usage", transcript);
 }

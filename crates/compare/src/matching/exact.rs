@@ -1,5 +1,7 @@
 //! Matching by name.
 
+use std::hash::BuildHasherDefault;
+
 use super::{Keys, MatchMethod, RowPair, Unmatched, dtypes_agree, fold_to_family};
 use crate::hash::FastMap;
 use crate::side::{Leaf, Side};
@@ -79,7 +81,7 @@ struct RowsByName<'a> {
 
 impl<'a> RowsByName<'a> {
     fn of(side: &'a Side) -> RowsByName<'a> {
-        let mut first = FastMap::with_capacity_and_hasher(side.rows.len(), Default::default());
+        let mut first = FastMap::with_capacity_and_hasher(side.rows.len(), BuildHasherDefault::default());
         let mut next = vec![None; side.rows.len()];
         // From the end, so that chains ascend.
         for (row, leaf) in side.rows.iter().enumerate().rev() {
@@ -96,7 +98,7 @@ impl<'a> RowsByName<'a> {
 /// Rows in order, except that rows of the same key and shape follow the first of them.
 fn rows_in_groups(side: &Side, keys: &Keys) -> Vec<usize> {
     let mut seen: FastMap<(&str, &str), usize> =
-        FastMap::with_capacity_and_hasher(side.rows.len(), Default::default());
+        FastMap::with_capacity_and_hasher(side.rows.len(), BuildHasherDefault::default());
     let mut followers: FastMap<usize, Vec<usize>> = FastMap::default();
     let mut order = Vec::with_capacity(side.rows.len());
     for (row, leaf) in side.rows.iter().enumerate() {
