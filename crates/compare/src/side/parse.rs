@@ -193,12 +193,11 @@ impl Parser {
 
     fn rows(&mut self, name: &str, value: &Json<'_>) -> Result<Vec<Leaf>, CompareError> {
         let mut rows = Vec::new();
-        let last_parts = || name.rsplit('.').take(3);
-        if name.split('.').any(|part| part == "debug") && last_parts().any(|part| part == "debug")
-            || self.side.kind == FileKind::Debug
-        {
+        // Layers may be called like these words, so only the end of a name counts.
+        let is_saved = self.side.kind == FileKind::Debug || name.ends_with(".debug");
+        if is_saved {
             self.walk(&mut rows, name.to_owned(), value, Role::Input, true, 0)?;
-        } else if name.split('.').any(|part| part == "parameters_grad") {
+        } else if name.rsplit('.').take(2).any(|part| part == "parameters_grad") {
             self.walk(&mut rows, name.to_owned(), value, Role::ParametersGrad, false, 0)?;
         } else {
             for (field, stem, role) in [

@@ -125,16 +125,20 @@ fn share(difference: f64, size: f64, otherwise: f64) -> f64 {
     }
 }
 
-/// Largest magnitude of the elements, as far as it is finite.
+/// Masks are added as the lowest number there is; beside it everything else would count as nothing.
+const MASKED: f64 = 1e30;
+
+/// Largest magnitude of the elements, as far as it is finite and no mask.
 pub(super) fn size_of(leaf: &Leaf) -> Option<f64> {
     let [max, min, mean, _] = &leaf.statistics;
-    let finite =
-        |scalar: &Scalar| value(scalar).map(|value| if value.is_finite() { value.abs() } else { 0.0 });
-    match (finite(max), finite(min)) {
-        (Some(max), Some(min)) => Some(max.max(min)),
-        (Some(one), None) | (None, Some(one)) => Some(one),
-        (None, None) => finite(mean),
-    }
+    let known = match (value(max), value(min)) {
+        (None, None) => [value(mean)?; 2],
+        (max, min) => [max, min].map(Option::unwrap_or_default),
+    };
+    let largest =
+        |below: f64| known.map(f64::abs).into_iter().filter(|size| *size < below).fold(0.0, f64::max);
+    let size = largest(MASKED);
+    Some(if size > 0.0 { size } else { largest(f64::INFINITY) })
 }
 
 fn value(scalar: &Scalar) -> Option<f64> {

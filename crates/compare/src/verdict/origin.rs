@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::align::{Alignment, Way};
+use super::align::{Alignment, CallName, Way};
 use super::records::{Dumps, Figures, Judged, Worst, figures};
 use super::tolerance::Precision;
 use crate::side::{Leaf, Role, Side};
@@ -69,14 +69,21 @@ fn value_origin(
     parents: &[Option<usize>],
     candidate: Option<usize>,
 ) -> Option<(usize, Origin)> {
-    if let Some(input) = first_unexplained_input(judged)
-        && candidate.is_none_or(|candidate| input_comes_first(judged, input, candidate, parents))
+    let input = first_unexplained_input(judged).filter(|&input| {
+        candidate.is_none_or(|candidate| input_comes_first(judged, input, candidate, parents))
+    });
+    // What goes on between the parts of a module is its own doing.
+    let whole = input
+        .filter(|&input| !judged[input].parameters.differs())
+        .and_then(|input| introducing_whole(judged, input, parents));
+    if let (Some(input), None) = (input, whole)
         && let Some(origin) = explain_input(dumps, alignment, judged, input)
     {
         return Some((input, origin));
     }
-    if let Some(index) = candidate {
+    if let Some(index) = whole.or(candidate) {
         let origin = trace_back(judged, index, parents);
+        let origin = forward_of_backward(dumps, judged, origin).unwrap_or(origin);
         let one = &judged[origin];
         let place = if one.argument.is_some() { Place::Argument(origin) } else { Place::Call(origin) };
         return Some((origin, Origin { place, evidence: one.output.rows }));
@@ -152,6 +159,32 @@ fn input_comes_first(judged: &[Judged], input: usize, candidate: usize, parents:
         return judged[input].parameters.differs();
     }
     input < candidate && !is_inside(whole, part, parents)
+}
+
+/// The innermost module around a record that introduces an error.
+fn introducing_whole(judged: &[Judged], part: usize, parents: &[Option<usize>]) -> Option<usize> {
+    let mut record = judged[part].pair.target;
+    for _ in 0..parents.len().min(1000) {
+        record = parents.get(record).copied().flatten()?;
+        if let Some(whole) = judged.iter().position(|one| one.pair.target == record && one.introduces()) {
+            return Some(whole);
+        }
+    }
+    None
+}
+
+/// The forward call of a backward one, if it gives something else already, be it within tolerance.
+fn forward_of_backward(dumps: &Dumps<'_>, judged: &[Judged], backward: usize) -> Option<usize> {
+    let name = |one: &Judged| CallName::of(&dumps.target.records[one.pair.target].name);
+    let call = name(&judged[backward]);
+    if call.way != Way::Backward {
+        return None;
+    }
+    let forward = CallName { way: Way::Forward, ..call };
+    let introduces = |one: &Judged| {
+        one.output.excess > 0.1 && one.output.error > 10.0 * one.incoming().error && name(one) == forward
+    };
+    judged.iter().position(introduces)
 }
 
 /// Where a value that differs on the way in comes from.
