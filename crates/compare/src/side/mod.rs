@@ -1,5 +1,6 @@
 //! One side of a comparison: a dump reduced to rows, one per value, in the order of the tables.
 
+mod checks;
 mod parse;
 mod stacks;
 #[cfg(test)]
@@ -98,7 +99,7 @@ pub struct Leaf {
     /// Largest, smallest, mean, L2 norm.
     pub statistics: [Scalar; 4],
     /// Checksum; none for `null`.
-    pub md5: Option<Box<str>>,
+    pub md5: Option<Arc<str>>,
     /// Tensor file, without directory.
     pub data_name: Option<Box<str>>,
     /// Whether autograd follows it, where that was recorded.

@@ -1,10 +1,12 @@
 //! From dump.json or debug.json to rows.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
 use msprobe_dump::read::{Json, Member, Members};
 
+use super::checks::{check_field, has_md5, has_shallow_md5, looks_like_a_formula};
 use super::{Framework, Leaf, P2pOperation, Record, Role, Scalar, Side, Which};
 use crate::console::Console;
 use crate::error::{Code, CompareError};
@@ -12,7 +14,7 @@ use crate::hash::{FastMap, FastSet};
 use crate::python_text::{python_class, python_str};
 
 /// Deeper values are refused.
-const MAX_DEPTH: usize = 10;
+pub(super) const MAX_DEPTH: usize = 10;
 /// Checksum of an empty text.
 const NO_CHECKSUM: &str = "00000000";
 
@@ -247,8 +249,9 @@ impl Parser {
                     self.walk(rows, name, element, role, number_lists, depth + 1)?;
                 }
             }
-            Json::Map(_) if value.get("type").is_some_and(|kind| kind.as_str().is_some()) => {
-                let leaf = self.leaf(&name, value, role);
+            Json::Map(members) if value.get("type").is_some_and(|kind| kind.as_str().is_some()) => {
+                let mut leaf = self.leaf(&name, members, role);
+                leaf.p2p = p2p_operation(value);
                 rows.push(leaf);
             }
             Json::Map(members) => {
@@ -283,25 +286,55 @@ impl Parser {
         Ok(())
     }
 
-    fn leaf(&mut self, name: &str, value: &Json<'_>, role: Role) -> Leaf {
-        let data_name = value.get("data_name").and_then(Json::as_str).filter(|name| !name.is_empty());
-        let kind = value.get("type").and_then(Json::as_str).unwrap_or_default();
-        let content = value.get("value");
+    fn leaf(&mut self, name: &str, members: &[(Cow<'_, str>, Json<'_>)], role: Role) -> Leaf {
+        let fields = Fields::of(members);
+        let (dtype, shape, statistics) = self.described(&fields);
+        let md5 = match (fields.dtype, fields.value) {
+            (Some(_), _) => fields.md5.and_then(Json::as_str).map(|md5| self.text(md5)),
+            (None, Some(value)) => {
+                let checksum = format!("{:08x}", crc32fast::hash(python_str(value).as_bytes()));
+                Some(self.text(&checksum))
+            }
+            (None, None) => None,
+        };
+        let data_name = fields.data_name.and_then(Json::as_str).filter(|name| !name.is_empty());
+        let name = match data_name {
+            Some(file) => file.rsplit_once('.').map_or(file, |(stem, _)| stem),
+            None => name,
+        };
+        Leaf {
+            name: name.into(),
+            record: 0,
+            role,
+            dtype,
+            shape,
+            statistics,
+            md5: Some(md5.unwrap_or_else(|| self.text(NO_CHECKSUM))),
+            data_name: data_name.map(Into::into),
+            requires_grad: match fields.requires_grad {
+                Some(Json::Bool(requires_grad)) => Some(*requires_grad),
+                _ => None,
+            },
+            p2p: None,
+        }
+    }
+
+    /// Dtype, shape and statistics as tables show them.
+    fn described(&mut self, fields: &Fields<'_, '_>) -> (Arc<str>, Arc<str>, [Scalar; 4]) {
+        let kind = fields.kind.and_then(Json::as_str).unwrap_or_default();
         let nothing = [const { Scalar::Null }; 4];
         let four = |scalar: Scalar| [scalar.clone(), scalar.clone(), scalar.clone(), scalar];
-        let mut md5: Box<str> = match content {
-            Some(content) => format!("{:08x}", crc32fast::hash(python_str(content).as_bytes())).into(),
-            None => NO_CHECKSUM.into(),
-        };
-        let (dtype, shape, statistics) = match (value.get("dtype"), kind) {
+        let content = fields.value;
+        match (fields.dtype, kind) {
             (Some(dtype), _) => {
-                md5 = value.get("md5").and_then(Json::as_str).unwrap_or(NO_CHECKSUM).into();
-                let statistics = ["Max", "Min", "Mean", "Norm"].map(|key| match value.get(key) {
-                    Some(statistic) => self.scalar(statistic),
-                    None => Scalar::Null,
-                });
-                let shape = value.get("shape").map_or_else(|| "None".to_owned(), python_str);
-                (self.text(&python_str(dtype)), self.text(&shape), statistics)
+                let statistics = fields
+                    .statistics
+                    .map(|statistic| statistic.map_or(Scalar::Null, |value| self.scalar(value)));
+                let shape = match fields.shape {
+                    Some(shape) => self.shown(shape),
+                    None => self.text("None"),
+                };
+                (self.shown(dtype), shape, statistics)
             }
             (None, "torch.Size") => {
                 let shape = content.map_or_else(|| "None".to_owned(), python_str);
@@ -316,7 +349,7 @@ impl Parser {
                 (self.text(kind), self.text("[]"), four(scalar))
             }
             (None, "torch.ProcessGroup") => {
-                let ranks = value.get("group_ranks").map_or_else(|| "None".to_owned(), python_str);
+                let ranks = fields.group_ranks.map_or_else(|| "None".to_owned(), python_str);
                 let scalar = Scalar::Text(self.text(&ranks));
                 (self.text(kind), self.text("[]"), four(scalar))
             }
@@ -325,25 +358,14 @@ impl Parser {
                 let scalar = self.scalar(content);
                 (self.text(python_class(content)), self.text("[]"), four(scalar))
             }
-        };
-        let name = match data_name {
-            Some(file) => file.rsplit_once('.').map_or(file, |(stem, _)| stem),
-            None => name,
-        };
-        Leaf {
-            name: name.into(),
-            record: 0,
-            role,
-            dtype,
-            shape,
-            statistics,
-            md5: Some(md5),
-            data_name: data_name.map(Into::into),
-            requires_grad: match value.get("requires_grad") {
-                Some(Json::Bool(requires_grad)) => Some(*requires_grad),
-                _ => None,
-            },
-            p2p: p2p_operation(value),
+        }
+    }
+
+    /// `str` of a value, kept once.
+    fn shown(&mut self, value: &Json<'_>) -> Arc<str> {
+        match value {
+            Json::Text(text) => self.text(text),
+            other => self.text(&python_str(other)),
         }
     }
 
@@ -385,6 +407,45 @@ fn p2p_operation(value: &Json<'_>) -> Option<Box<P2pOperation>> {
     Some(Box::new(P2pOperation { operation: operation.into(), peer }))
 }
 
+/// What a leaf can have, found in one pass. Of a key that is repeated the last one counts.
+#[derive(Default)]
+struct Fields<'v, 'j> {
+    kind: Option<&'v Json<'j>>,
+    dtype: Option<&'v Json<'j>>,
+    shape: Option<&'v Json<'j>>,
+    value: Option<&'v Json<'j>>,
+    group_ranks: Option<&'v Json<'j>>,
+    statistics: [Option<&'v Json<'j>>; 4],
+    md5: Option<&'v Json<'j>>,
+    data_name: Option<&'v Json<'j>>,
+    requires_grad: Option<&'v Json<'j>>,
+}
+
+impl<'v, 'j> Fields<'v, 'j> {
+    fn of(members: &'v [(Cow<'_, str>, Json<'j>)]) -> Fields<'v, 'j> {
+        let mut fields = Fields::default();
+        for (key, value) in members {
+            let field = match &**key {
+                "type" => &mut fields.kind,
+                "dtype" => &mut fields.dtype,
+                "shape" => &mut fields.shape,
+                "value" => &mut fields.value,
+                "group_ranks" => &mut fields.group_ranks,
+                "Max" => &mut fields.statistics[0],
+                "Min" => &mut fields.statistics[1],
+                "Mean" => &mut fields.statistics[2],
+                "Norm" => &mut fields.statistics[3],
+                "md5" => &mut fields.md5,
+                "data_name" => &mut fields.data_name,
+                "requires_grad" => &mut fields.requires_grad,
+                _ => continue,
+            };
+            *field = Some(value);
+        }
+        fields
+    }
+}
+
 /// Whether a record is of a forward or backward call.
 pub(crate) fn has_direction(name: &str) -> bool {
     name.split('.').any(|part| part == "forward" || part == "backward")
@@ -402,59 +463,4 @@ fn tuple_shape(value: &Json<'_>) -> String {
         }
     }
     if let [only] = sizes.as_slice() { format!("({only},)") } else { format!("({})", sizes.join(", ")) }
-}
-
-/// Checksums where the reference looks for them: not in keyword arguments, not in nested lists.
-fn has_shallow_md5(record: &Json<'_>) -> bool {
-    let Json::Map(fields) = record else { return false };
-    fields.iter().any(|(_, field)| match field {
-        Json::List(elements) => elements.iter().any(|element| element.get("md5").is_some()),
-        other => other.get("md5").is_some(),
-    })
-}
-
-fn has_md5(value: &Json<'_>) -> bool {
-    match value {
-        Json::List(elements) => elements.iter().any(has_md5),
-        Json::Map(members) => members.iter().any(|(key, member)| key == "md5" || has_md5(member)),
-        _ => false,
-    }
-}
-
-fn check_field(record: &str, value: &Json<'_>, depth: usize, special: &mut bool) -> Result<(), CompareError> {
-    if depth > MAX_DEPTH {
-        let message = format!("the values of {record} are nested more than {MAX_DEPTH} levels deep");
-        return Err(CompareError::new(Code::RecursionLimit, message));
-    }
-    match value {
-        Json::List(elements) => {
-            elements.iter().try_for_each(|element| check_field(record, element, depth + 1, special))
-        }
-        Json::Map(members) => members.iter().try_for_each(|(key, member)| match (&**key, member) {
-            ("shape", Json::List(_)) | ("requires_grad", Json::Bool(_)) => Ok(()),
-            ("shape", _) => {
-                let message =
-                    format!("shape of input or output of {record} is not list or tuple, please check!");
-                Err(CompareError::new(Code::InvalidObjectType, message))
-            }
-            ("requires_grad", _) => {
-                let message =
-                    format!("requires_grad of input or output of {record} is not bool, please check!");
-                Err(CompareError::new(Code::InvalidObjectType, message))
-            }
-            _ => check_field(record, member, depth + 1, special),
-        }),
-        Json::Text(text) => {
-            *special |= looks_like_a_formula(text);
-            Ok(())
-        }
-        _ => Ok(()),
-    }
-}
-
-/// `^[＋－＝％＠+\-=%@]|;[＋－＝％＠+\-=%@]`.
-pub(crate) fn looks_like_a_formula(text: &str) -> bool {
-    let leads = |character: char| "＋－＝％＠+-=%@".contains(character);
-    text.starts_with(leads)
-        || text.contains(';') && text.split(';').skip(1).any(|after| after.starts_with(leads))
 }

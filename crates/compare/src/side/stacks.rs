@@ -9,7 +9,7 @@ use crate::console::Console;
 use crate::error::{Code, CompareError};
 use crate::hash::FastMap;
 use crate::python_text::{list_of_texts, python_str};
-use crate::side::parse::looks_like_a_formula;
+use crate::side::checks::looks_like_a_formula;
 
 /// Call stacks by record. Records that share one share its memory.
 #[derive(Debug, Default)]

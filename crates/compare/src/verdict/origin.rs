@@ -126,22 +126,24 @@ fn innermost(
     wanted: impl Fn(&Judged) -> bool,
 ) -> usize {
     let mut current = start;
-    while let Some(inner) = judged
-        .iter()
-        .enumerate()
-        .filter(|(index, one)| *index != current && wanted(one))
-        .find(|(_, one)| is_inside(one.pair.target, judged[current].pair.target, parents))
-        .map(|(index, _)| index)
-    {
-        current = inner;
+    // Bounded: a file may claim that modules contain each other.
+    for _ in 0..MAX_NESTING {
+        let outer = judged[current].pair.target;
+        let is_part = |one: &Judged| wanted(one) && is_inside(one.pair.target, outer, parents);
+        match (0..judged.len()).find(|&index| index != current && is_part(&judged[index])) {
+            Some(inner) => current = inner,
+            None => break,
+        }
     }
     current
 }
 
+/// Modules are not nested more deeply than this.
+const MAX_NESTING: usize = 1000;
+
 fn is_inside(record: usize, outer: usize, parents: &[Option<usize>]) -> bool {
     let mut current = parents.get(record).copied().flatten();
-    // Bounded: a file may claim that modules contain each other.
-    for _ in 0..parents.len().min(1000) {
+    for _ in 0..MAX_NESTING {
         match current {
             Some(parent) if parent == outer => return true,
             Some(parent) => current = parents.get(parent).copied().flatten(),
@@ -164,7 +166,7 @@ fn input_comes_first(judged: &[Judged], input: usize, candidate: usize, parents:
 /// The innermost module around a record that introduces an error.
 fn introducing_whole(judged: &[Judged], part: usize, parents: &[Option<usize>]) -> Option<usize> {
     let mut record = judged[part].pair.target;
-    for _ in 0..parents.len().min(1000) {
+    for _ in 0..MAX_NESTING {
         record = parents.get(record).copied().flatten()?;
         if let Some(whole) = judged.iter().position(|one| one.pair.target == record && one.introduces()) {
             return Some(whole);

@@ -155,12 +155,13 @@ impl<'a> Parser<'a> {
 
     fn map(&mut self, depth: usize) -> Result<Json<'a>, &'static str> {
         self.position += 1;
-        let mut members = Vec::new();
         self.skip_blanks();
         if self.peek() == Some(b'}') {
             self.position += 1;
-            return Ok(Json::Map(members));
+            return Ok(Json::Map(Vec::new()));
         }
+        // What describes a tensor has about as many.
+        let mut members = Vec::with_capacity(9);
         loop {
             self.skip_blanks();
             let key = self.string()?;
