@@ -196,7 +196,7 @@ impl Parser {
     fn rows(&mut self, name: &str, value: &Json<'_>) -> Result<Vec<Leaf>, CompareError> {
         let mut rows = Vec::new();
         // Layers may be called like these words, so only the end of a name counts.
-        let is_saved = self.side.kind == FileKind::Debug || name.ends_with(".debug");
+        let is_saved = self.side.kind == FileKind::Debug || name.rsplit('.').next() == Some("debug");
         if is_saved {
             self.walk(&mut rows, name.to_owned(), value, Role::Input, true, 0)?;
         } else if name.rsplit('.').take(2).any(|part| part == "parameters_grad") {
