@@ -1,6 +1,7 @@
 //! Messages and progress of a comparison, on stderr.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use indicatif::ProgressBar;
 use msprobe_compare::console::{Console, Level};
@@ -11,9 +12,15 @@ use crate::progress::bytes_bar;
 #[derive(Default)]
 pub(super) struct Terminal {
     bar: Mutex<Option<ProgressBar>>,
+    errors: AtomicUsize,
 }
 
 impl Terminal {
+    /// How many errors were reported.
+    pub(super) fn errors(&self) -> usize {
+        self.errors.load(Ordering::Relaxed)
+    }
+
     fn with_bar(&self, action: impl FnOnce(&mut Option<ProgressBar>)) {
         if let Ok(mut bar) = self.bar.lock() {
             action(&mut bar);
@@ -23,6 +30,9 @@ impl Terminal {
 
 impl Console for Terminal {
     fn log(&self, level: Level, text: &str) {
+        if level == Level::Error {
+            self.errors.fetch_add(1, Ordering::Relaxed);
+        }
         let write = || match level {
             Level::Debug => tracing::debug!("{text}"),
             Level::Info => tracing::info!("{text}"),

@@ -103,7 +103,7 @@ fn older(
     framework: Option<FrameworkName>,
     input: &Path,
     args: &CompareArgs,
-    console: &dyn Console,
+    console: &Terminal,
 ) -> Result<Status, CompareError> {
     let usage = |message: &str| CompareError::new(Code::InvalidParam, message);
     let Some(framework) = framework else {
@@ -172,7 +172,7 @@ fn newer(
     target: &Path,
     golden: &Path,
     args: &CompareArgs,
-    console: &dyn Console,
+    console: &Terminal,
 ) -> Result<Status, CompareError> {
     if !matches!(args.mode.as_str(), "auto" | "offline_data") {
         let message = format!("mode {} needs Ascend products and is not part of this tool", args.mode);
@@ -217,12 +217,13 @@ fn finish(outcome: &Outcome, options: &Options, console: &dyn Console) -> Result
     })
 }
 
-fn finish_files(files: &[std::path::PathBuf], console: &dyn Console) -> Status {
+/// Where the tables of a static graph are. What could not be compared is in the log.
+fn finish_files(files: &[std::path::PathBuf], console: &Terminal) -> Status {
     announce_end(console);
     for file in files {
         say(&file.display().to_string());
     }
-    Status::Ok
+    if console.errors() > 0 { Status::Failed } else { Status::Ok }
 }
 
 /// The box users know as the end of a comparison.

@@ -15,10 +15,13 @@ pub(super) fn read_both(
     console: &dyn Console,
 ) -> Result<(Side, Side, Mode), CompareError> {
     check_names(target, golden)?;
+    let size = |path: &Path| path.metadata().map_or(0, |metadata| metadata.len());
+    console.begin("reading dumps", size(target) + size(golden));
     let (target, golden) = rayon::join(
         || check_exists(target).and_then(|()| read_side(target, Which::Target, console)),
         || check_exists(golden).and_then(|()| read_side(golden, Which::Golden, console)),
     );
+    console.end();
     let (target, golden) = (target?, golden?);
     let mode = mode_of(&target, &golden)?;
     Ok((target, golden, mode))

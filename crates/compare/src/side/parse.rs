@@ -15,6 +15,8 @@ use crate::python_text::{python_class, python_str};
 
 /// Deeper values are refused.
 pub(super) const MAX_DEPTH: usize = 10;
+/// Progress is shown each time so many bytes were read.
+const PROGRESS: u64 = 1 << 20;
 /// Checksum of an empty text.
 const NO_CHECKSUM: &str = "00000000";
 
@@ -54,8 +56,14 @@ pub fn read_side(path: &Path, which: Which, console: &dyn Console) -> Result<Sid
     };
     let mut reader = Members::open(path, "data").map_err(|error| broken(&error))?;
     let mut parser = Parser::new(path, kind);
+    let mut shown = 0;
     while let Some(member) = reader.next_member().map_err(|error| broken(&error))? {
         parser.member(&member);
+        let offset = reader.offset();
+        if offset - shown > PROGRESS {
+            console.advance(offset - shown);
+            shown = offset;
+        }
     }
     if reader.has_entered() {
         parser.data = Data::Object;

@@ -89,6 +89,11 @@ impl Members {
         }
     }
 
+    /// Bytes of the file that were gone through.
+    pub fn offset(&self) -> u64 {
+        self.before + self.position as u64
+    }
+
     /// Whether the member to enter was met and is an object, be it empty.
     pub fn has_entered(&self) -> bool {
         self.has_entered
