@@ -21,3 +21,4 @@ pub mod static_graph;
 pub mod table;
 pub mod tensor_pair;
 pub mod verdict;
+mod yaml;

@@ -4,11 +4,11 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use super::builtin_apis::pytorch_name;
-use super::yaml::{self, Node};
 use super::{MappingSource, misshapen};
 use crate::console::{Console, Level};
 use crate::error::CompareError;
 use crate::side::{Leaf, Record, Role, Side};
+use crate::yaml::{self, Node};
 
 const FORM: &str = "- ms_api: {type}.{name}, pt_api: {type}.{name}, ms_args: [..], pt_args: [..], ms_outputs: [..], \
                     pt_outputs: [..]";

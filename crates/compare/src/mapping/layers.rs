@@ -6,11 +6,11 @@ use std::path::Path;
 use std::rc::Rc;
 
 use super::scopes::{Place, TOP_LAYER, places};
-use super::yaml::{self, Node};
 use super::{MappingSource, NO_PARTNER, misshapen, names_of};
 use crate::console::Console;
 use crate::error::CompareError;
 use crate::side::{Record, Side};
+use crate::yaml::{self, Node};
 
 const FORM: &str = "{LayerClass}: {target child: golden child}";
 /// A key up to this length stands on one line with its value.

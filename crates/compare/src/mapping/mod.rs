@@ -7,7 +7,6 @@ mod builtin_apis;
 mod cells;
 mod layers;
 mod scopes;
-mod yaml;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -15,8 +14,8 @@ use std::path::Path;
 pub use self::apis::api_keys;
 pub use self::cells::cell_keys;
 pub use self::layers::{LayerMapping, layer_mapping};
-use self::yaml::Node;
 use crate::error::{Code, CompareError};
+use crate::yaml::{self, Node};
 
 /// What stands in a mapping for a name without a partner.
 const NO_PARTNER: &str = "N/A";

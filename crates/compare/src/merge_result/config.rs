@@ -4,16 +4,12 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use saphyr::{LoadableYamlNode, Yaml};
-
 use super::cannot_merge;
 use crate::error::{Code, CompareError};
+use crate::yaml::{self, Node};
 
 /// No list of APIs is longer.
 const MOST_BYTES: u64 = 1 << 20;
-/// Collections opened by a bracket, and collections opened on one line.
-const MOST_BRACKETS: usize = 1000;
-const MOST_DASHES: usize = 100;
 
 /// What to merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,41 +35,34 @@ impl Config {
     }
 
     fn parse(text: &str, unusable: impl Fn(String) -> CompareError) -> Result<Config, CompareError> {
-        if is_nested(text) {
-            return Err(unusable("it is nested too deeply".to_owned()));
-        }
-        let documents = Yaml::load_from_str(text).map_err(|error| unusable(error.to_string()))?;
-        let Some(config) = documents.first().filter(|config| !is_nothing(config)) else {
+        let config = yaml::parse(text).map_err(|problem| unusable(problem.to_string()))?;
+        if is_nothing(&config) {
             return Err(cannot_merge("config.yaml is empty, please check."));
-        };
-        let apis = match config.as_mapping_get("api").filter(|apis| !is_nothing(apis)) {
+        }
+        let wanted = |key: &str| config.get(key).filter(|value| !is_nothing(value));
+        let apis = match wanted("api") {
             None => return Err(cannot_merge("The APIs required to merge data were not found.")),
             Some(apis) => texts(apis, "api")?,
         };
-        let indexes = config.as_mapping_get("compare_index").filter(|indexes| !is_nothing(indexes));
-        let indexes = indexes.map(|indexes| texts(indexes, "compare_index")).transpose()?;
+        let indexes = wanted("compare_index").map(|indexes| texts(indexes, "compare_index")).transpose()?;
         Ok(Config { apis, indexes })
     }
 }
 
 /// Whether a value says nothing: null, or a collection without elements.
-fn is_nothing(value: &Yaml<'_>) -> bool {
-    value.is_null() || value.is_badvalue() || value.is_empty_collection()
+fn is_nothing(value: &Node) -> bool {
+    match value {
+        Node::Null => true,
+        Node::Text(_) => false,
+        Node::List(elements) => elements.is_empty(),
+        Node::Map(members) => members.is_empty(),
+    }
 }
 
-fn texts(value: &Yaml<'_>, key: &str) -> Result<Vec<String>, CompareError> {
-    let list = value.as_vec().and_then(|list| {
-        list.iter().map(|element| element.as_str().map(str::to_owned)).collect::<Option<Vec<String>>>()
-    });
-    list.ok_or_else(|| cannot_merge(format!("The config format of '{key}' is incorrect, please check.")))
-}
-
-/// Whether values could be nested so deeply that taking them apart exhausts the stack. Nesting by indentation
-/// cannot: it takes more bytes than a file may have.
-fn is_nested(text: &str) -> bool {
-    let brackets = text.bytes().filter(|byte| matches!(byte, b'[' | b'{')).count();
-    let dashes = |line: &str| line.split_ascii_whitespace().filter(|word| matches!(*word, "-" | "?")).count();
-    brackets > MOST_BRACKETS || text.lines().any(|line| dashes(line) > MOST_DASHES)
+fn texts(value: &Node, key: &str) -> Result<Vec<String>, CompareError> {
+    let wrong = || cannot_merge(format!("The config format of '{key}' is incorrect, please check."));
+    let Node::List(elements) = value else { return Err(wrong()) };
+    elements.iter().map(|element| element.as_text().map(str::to_owned).ok_or_else(wrong)).collect()
 }
 
 #[cfg(test)]
@@ -105,15 +94,16 @@ mod tests {
         );
         assert_eq!(parse("api: []").unwrap_err(), "The APIs required to merge data were not found.");
         let wrong = "The config format of 'api' is incorrect, please check.";
-        assert_eq!([parse("api: words").unwrap_err(), parse("api: [1]").unwrap_err()], [wrong, wrong]);
+        assert_eq!([parse("api: words").unwrap_err(), parse("api: [[a]]").unwrap_err()], [wrong, wrong]);
         assert_eq!(parse("words").unwrap_err(), "The APIs required to merge data were not found.");
         assert!(parse("api: [").is_err());
     }
 
     #[test]
     fn harm() {
-        assert_eq!(parse(&"[".repeat(200_000)).unwrap_err(), "it is nested too deeply");
-        assert_eq!(parse(&"- ".repeat(200_000)).unwrap_err(), "it is nested too deeply");
+        let deep = "it is nested more than 32 levels deep";
+        assert!(parse(&"[".repeat(200_000)).is_err());
+        assert_eq!(parse(&"- ".repeat(200_000)).unwrap_err(), deep);
         let bomb: String = (1..30).map(|n| format!("a{n}: &a{n} [*a{0}, *a{0}]\n", n - 1)).collect();
         assert!(parse(&format!("a0: &a0 x\n{bomb}api: *a29\n")).is_err());
     }

@@ -1,4 +1,4 @@
-//! Mapping files: YAML read into a small tree, however the file is made.
+//! YAML read into a small tree, however the file is made.
 //!
 //! Built from events instead of with a loader, because a loader recurses as deep as the file is nested and copies what
 //! an alias names: both would let a small file end the process.
@@ -20,9 +20,9 @@ const MAX_ALIASED: usize = 1_000_000;
 /// Larger files are refused.
 const MAX_SIZE_BYTES: u64 = 1 << 30;
 
-/// A value of a mapping file. What a scalar means is up to those who read it: it is kept as it is written.
+/// A value. What a scalar means is up to those who read it: it is kept as it is written.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Node {
+pub(crate) enum Node {
     /// Nothing, `~` or `null`.
     Null,
     /// Any other scalar.
@@ -35,7 +35,7 @@ pub(super) enum Node {
 
 impl Node {
     /// Its text, if it is a scalar.
-    pub(super) fn as_text(&self) -> Option<&str> {
+    pub(crate) fn as_text(&self) -> Option<&str> {
         match self {
             Node::Text(text) => Some(text),
             _ => None,
@@ -43,13 +43,13 @@ impl Node {
     }
 
     /// The member of a mapping with this key.
-    pub(super) fn get(&self, key: &str) -> Option<&Node> {
+    pub(crate) fn get(&self, key: &str) -> Option<&Node> {
         let Node::Map(members) = self else { return None };
         members.iter().find(|(name, _)| name.as_text() == Some(key)).map(|(_, value)| &**value)
     }
 
     /// What kind of value it is, for messages.
-    pub(super) fn kind(&self) -> &'static str {
+    pub(crate) fn kind(&self) -> &'static str {
         match self {
             Node::Null => "nothing",
             Node::Text(_) => "a single value",
@@ -59,8 +59,8 @@ impl Node {
     }
 }
 
-/// Reads a file. An empty one is [`Node::Null`].
-pub(super) fn read(path: &Path) -> Result<Rc<Node>, CompareError> {
+/// Reads a mapping file. An empty one is [`Node::Null`].
+pub(crate) fn read(path: &Path) -> Result<Rc<Node>, CompareError> {
     let shown = path.display();
     let metadata = std::fs::metadata(path).map_err(|error| {
         CompareError::new(Code::IllegalPath, format!("The file path {shown} does not exist."))
@@ -101,10 +101,14 @@ fn broken(path: &Path, reason: &dyn std::fmt::Display) -> CompareError {
         .with_hint(reason.to_string())
 }
 
-#[derive(Debug, PartialEq, Eq)]
-enum Problem {
+/// Why a text is not read.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Problem {
+    #[error("{0}")]
     Syntax(String),
+    #[error("it is nested more than {MAX_DEPTH} levels deep")]
     TooDeep,
+    #[error("its aliases stand for too many values")]
     Aliases,
 }
 
@@ -168,7 +172,7 @@ impl std::hash::Hash for Node {
 }
 
 /// Parses the only document of a text.
-fn parse(text: &str) -> Result<Rc<Node>, Problem> {
+pub(crate) fn parse(text: &str) -> Result<Rc<Node>, Problem> {
     let mut parser = Parser::new_from_str(text.trim_start_matches('\u{feff}'));
     let mut open: Vec<Open> = Vec::new();
     let mut anchored: HashMap<usize, Built> = HashMap::new();
