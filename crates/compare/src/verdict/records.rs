@@ -198,11 +198,11 @@ fn judge(
     };
     // What `empty` and its like return was never computed.
     let uninitialised = is_uninitialised(name);
-    let backward_size = rows
+    let incoming_size = rows
         .iter()
-        .filter(|_| judged.way == Way::Backward)
         .map(|&(_, other)| &dumps.golden.rows[other])
-        .filter(|leaf| leaf.role == Role::Input)
+        .filter(|leaf| matches!(leaf.role, Role::Input | Role::Parameters))
+        .filter(|leaf| Precision::of(&leaf.dtype) != Precision::Exact)
         .filter_map(errors::size_of)
         .fold(0.0, f64::max);
     for &(row, other) in rows {
@@ -213,7 +213,9 @@ fn judge(
         }
         let floor = match (judged.way, target.role) {
             (Way::ParametersGrad, _) => scale.gradient_floor,
-            (Way::Backward, Role::Output) => 1e-3 * backward_size,
+            (Way::Backward, Role::Output) => 1e-3 * incoming_size,
+            // A bias that is nothing but the rounding of its gradients.
+            (_, Role::Input | Role::Parameters) => 1e-6 * incoming_size,
             _ => 0.0,
         };
         let real = dumps.real.get(&(row, other));
