@@ -103,8 +103,8 @@ fn statistics_error(target: &Leaf, golden: &Leaf, size: f64, floor: f64) -> RowE
             return RowError::infinite(Kind::NotFinite);
         }
         let (size, otherwise) = match index {
-            // The norm has a size of its own.
-            3 => (other.abs().max(floor), one.abs()),
+            // The norm has a size of its own, which a floor raises as it raises that of the elements.
+            3 => (other.abs() * (floor / size).max(1.0), one.abs()),
             _ => (size.max(floor), target_size),
         };
         error = error.max(share((one - other).abs(), size, otherwise));

@@ -96,12 +96,13 @@ fn value_origin(
 /// So many times what is tolerated is too much even if it came bit by bit.
 const GRADUAL: f64 = 10.0;
 
-/// The first record that gets something different which no call before it gave.
+/// The first record that gets something different which no call before it gave, and that makes a difference.
 fn first_unexplained_input(judged: &[Judged]) -> Option<usize> {
     let mut given: f64 = 0.0;
     for (index, one) in judged.iter().enumerate().filter(|(_, one)| !one.attached) {
         let incoming = one.incoming();
-        if incoming.differs()
+        if one.output.differs()
+            && incoming.differs()
             && (incoming.error > 3.0 * given || incoming.error.is_infinite() && given.is_finite())
         {
             return Some(index);

@@ -214,8 +214,8 @@ fn judge(
         let floor = match (judged.way, target.role) {
             (Way::ParametersGrad, _) => scale.gradient_floor,
             (Way::Backward, Role::Output) => 1e-3 * incoming_size,
-            // A bias that is nothing but the rounding of its gradients.
-            (_, Role::Input | Role::Parameters) => 1e-6 * incoming_size,
+            // Beside what else goes in: a bias can be nothing but the rounding of its gradients.
+            (_, Role::Input | Role::Parameters) => 1e-2 * incoming_size,
             _ => 0.0,
         };
         let real = dumps.real.get(&(row, other));
