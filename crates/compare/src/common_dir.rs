@@ -14,33 +14,16 @@ use crate::directories::{Directory, walk};
 use crate::error::{Code, CompareError};
 use crate::output::{make_directory, publish};
 use crate::python_text::{float_repr, list_of_texts};
+use crate::table::{COMMON_HEADERS, STATISTICS_HEADERS};
+use crate::tensor_pair::METRIC_HEADERS;
 use crate::tensor_pair::{MetricCell, NOT_JUDGED, TensorComparison, compare_tensors};
 
-/// The columns of a result.
-pub const HEADERS: [&str; 22] = [
-    "Name",
-    "NPU Dtype",
-    "Bench Dtype",
-    "NPU Tensor Shape",
-    "Bench Tensor Shape",
-    "Cosine",
-    "EucDist",
-    "MaxAbsErr",
-    "MaxRelativeErr",
-    "One Thousandth Err Ratio",
-    "Five Thousandths Err Ratio",
-    "NPU max",
-    "NPU min",
-    "NPU mean",
-    "NPU l2norm",
-    "Bench max",
-    "Bench min",
-    "Bench mean",
-    "Bench l2norm",
-    "Accuracy Reached or Not",
-    "Err_message",
-    "Data_name",
-];
+/// The columns of a result, in order.
+pub fn headers() -> Vec<&'static str> {
+    let [_, _, described @ ..] = &COMMON_HEADERS;
+    let judged = ["Accuracy Reached or Not", "Err_message", "Data_name"];
+    [&["Name"][..], described, &METRIC_HEADERS, &STATISTICS_HEADERS, &judged].concat()
+}
 
 /// Files of one name, by index.
 type Groups = BTreeMap<String, Vec<PathBuf>>;
@@ -189,7 +172,7 @@ fn text(figure: &Cell, dtype: DType) -> String {
 
 fn write(path: &Path, rows: &[Vec<String>]) -> io::Result<()> {
     let mut writer = csv::Writer::from_path(path)?;
-    writer.write_record(HEADERS)?;
+    writer.write_record(headers())?;
     for row in rows {
         writer.write_record(row)?;
     }

@@ -10,22 +10,9 @@ use msprobe_report::Cell;
 use super::config::Config;
 use crate::console::Console;
 use crate::python_text::float_repr;
+use crate::table::{COMMON_HEADERS, DIFFERENCE_HEADERS, STATISTICS_HEADERS};
 use crate::tensor_pair::METRIC_HEADERS;
 
-const COMMON: [&str; 6] =
-    ["NPU Name", "Bench Name", "NPU Dtype", "Bench Dtype", "NPU Tensor Shape", "Bench Tensor Shape"];
-const STATISTICS: [&str; 8] =
-    ["NPU max", "NPU min", "NPU mean", "NPU l2norm", "Bench max", "Bench min", "Bench mean", "Bench l2norm"];
-const DIFFERENCES: [&str; 8] = [
-    "Max diff",
-    "Min diff",
-    "Mean diff",
-    "L2norm diff",
-    "MaxRelativeErr",
-    "MinRelativeErr",
-    "MeanRelativeErr",
-    "NormRelativeErr",
-];
 /// No table is wider; what stands further right belongs to nobody.
 const MOST_COLUMNS: usize = 64;
 
@@ -43,11 +30,11 @@ impl Mode {
         let mut headers: Vec<&str> = headers.iter().map(String::as_str).collect();
         let all = headers.pop_if(|last| *last == "Data_name").is_some();
         headers.pop_if(|last| *last == "NPU_Stack_Info");
-        let is = |middle: &[&str], end: &[&str]| headers == [&COMMON, middle, end].concat();
-        let with_statistics = |end: [&'static str; 2]| [STATISTICS.as_slice(), &end].concat();
+        let is = |middle: &[&str], end: &[&str]| headers == [&COMMON_HEADERS, middle, end].concat();
+        let with_statistics = |end: [&'static str; 2]| [STATISTICS_HEADERS.as_slice(), &end].concat();
         if is(&METRIC_HEADERS, &with_statistics(["Accuracy Reached or Not", "Err_message"])) {
             Some(Mode::All)
-        } else if !all && is(&DIFFERENCES, &with_statistics(["Result", "Err_message"])) {
+        } else if !all && is(&DIFFERENCE_HEADERS, &with_statistics(["Result", "Err_message"])) {
             Some(Mode::Summary)
         } else if !all && is(&["NPU MD5", "BENCH MD5", "Result"], &[]) {
             Some(Mode::Md5)
@@ -59,7 +46,7 @@ impl Mode {
     fn indexes(self) -> &'static [&'static str] {
         match self {
             Mode::All => &METRIC_HEADERS,
-            Mode::Summary => &DIFFERENCES,
+            Mode::Summary => &DIFFERENCE_HEADERS,
             Mode::Md5 => &[],
         }
     }
@@ -256,15 +243,21 @@ mod tests {
 
     #[test]
     fn modes_are_told_by_headers() {
-        let summary = [&COMMON[..], &DIFFERENCES, &STATISTICS, &["Result", "Err_message"]];
-        let all = [&COMMON[..], &METRIC_HEADERS, &STATISTICS, &["Accuracy Reached or Not", "Err_message"]];
+        let summary =
+            [&COMMON_HEADERS[..], &DIFFERENCE_HEADERS, &STATISTICS_HEADERS, &["Result", "Err_message"]];
+        let all = [
+            &COMMON_HEADERS[..],
+            &METRIC_HEADERS,
+            &STATISTICS_HEADERS,
+            &["Accuracy Reached or Not", "Err_message"],
+        ];
         assert_eq!(mode(&summary), Some(Mode::Summary));
         assert_eq!(mode(&[&summary.concat(), &["NPU_Stack_Info"]]), Some(Mode::Summary));
         assert_eq!(mode(&[&all.concat(), &["NPU_Stack_Info", "Data_name"]]), Some(Mode::All));
         assert_eq!(mode(&[&all.concat(), &["Data_name"]]), Some(Mode::All));
         assert_eq!(mode(&[&summary.concat(), &["Data_name"]]), None);
-        assert_eq!(mode(&[&COMMON, &["NPU MD5", "BENCH MD5", "Result"]]), Some(Mode::Md5));
-        assert_eq!(mode(&[&COMMON, &["NPU Requires_grad"]]), None);
+        assert_eq!(mode(&[&COMMON_HEADERS, &["NPU MD5", "BENCH MD5", "Result"]]), Some(Mode::Md5));
+        assert_eq!(mode(&[&COMMON_HEADERS, &["NPU Requires_grad"]]), None);
     }
 
     #[test]

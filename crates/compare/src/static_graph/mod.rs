@@ -16,39 +16,11 @@ use crate::directories::{Directory, walk};
 use crate::error::{Code, CompareError};
 use crate::output::{make_directory, publish, timestamp};
 use crate::rows::VecRows;
+use crate::table::{COMMON_HEADERS, DIFFERENCE_HEADERS, STATISTICS_HEADERS};
 use crate::tensor_pair::METRIC_HEADERS;
 
 /// A sheet has no room for more, header included.
 const MOST_ROWS: usize = 1_048_576;
-
-const HEADERS: [&str; 16] = [
-    "NPU Name",
-    "Bench Name",
-    "NPU Dtype",
-    "Bench Dtype",
-    "NPU Tensor Shape",
-    "Bench Tensor Shape",
-    "NPU max",
-    "NPU min",
-    "NPU mean",
-    "NPU l2norm",
-    "Bench max",
-    "Bench min",
-    "Bench mean",
-    "Bench l2norm",
-    "Accuracy Reached or Not",
-    "Err_message",
-];
-const DIFFERENCE_HEADERS: [&str; 8] = [
-    "Max diff",
-    "Min diff",
-    "Mean diff",
-    "L2norm diff",
-    "MaxRelativeErr",
-    "MinRelativeErr",
-    "MeanRelativeErr",
-    "NormRelativeErr",
-];
 
 /// Rank and step.
 type Place = (i64, i64);
@@ -197,7 +169,9 @@ fn headers(mode: Mode) -> Vec<String> {
         Mode::Npy => &METRIC_HEADERS,
         Mode::Statistic => &DIFFERENCE_HEADERS,
     };
-    HEADERS.iter().chain(own).map(|header| (*header).to_owned()).collect()
+    let judged = ["Accuracy Reached or Not", "Err_message"];
+    let headers = [&COMMON_HEADERS[..], &STATISTICS_HEADERS, &judged, own].concat();
+    headers.into_iter().map(str::to_owned).collect()
 }
 
 fn write_tables(
