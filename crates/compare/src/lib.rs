@@ -8,6 +8,7 @@ mod directories;
 pub mod error;
 mod hash;
 pub mod highlight;
+pub mod key_data;
 pub mod mapping;
 pub mod matching;
 pub mod merge_result;
