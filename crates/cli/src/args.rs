@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use crate::compare::{CompareArgs, MergeResultArgs};
+pub(crate) use crate::rl::RlArgs;
 
 /// Numerical-accuracy debugger for deep-learning training.
 #[derive(Debug, Parser)]
@@ -31,6 +32,7 @@ pub(crate) enum Command {
     Compare(Box<CompareArgs>),
     #[command(name = "merge_result", visible_alias = "merge-result")]
     MergeResult(MergeResultArgs),
+    Rl(RlArgs),
     Inspect(InspectArgs),
     Diff(DiffArgs),
 }
@@ -117,4 +119,13 @@ pub(crate) enum OutputFormat {
     Text,
     Json,
     Csv,
+}
+
+/// Formats of the tables a comparison leaves in its output directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FormatName {
+    Xlsx,
+    Csv,
+    Json,
+    Html,
 }

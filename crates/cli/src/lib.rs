@@ -2,11 +2,13 @@
 
 mod args;
 mod compare;
+mod console;
 mod diff;
 mod inspect;
 mod logging;
 mod output;
 mod progress;
+mod rl;
 
 use std::ffi::OsString;
 use std::io;
@@ -53,6 +55,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Status {
     let result = match cli.command {
         Command::Compare(args) => compare::run(cli.framework, &args),
         Command::MergeResult(args) => Ok(compare::merge(&args)),
+        Command::Rl(args) => rl::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Diff(args) => diff::run(&args),
     };

@@ -2,16 +2,23 @@
 
 use msprobe_report::{Cell, CellSink, Fill, SheetRows};
 
-/// Rows in the order they are written, all as long as the header. Nothing is coloured.
+/// Rows in the order they are written, all as long as the header.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct VecRows {
     rows: Vec<Vec<Cell>>,
+    /// Those of the first rows; the others have none.
+    fills: Vec<Fill>,
 }
 
 impl VecRows {
     /// Rows ready to be written.
     pub fn new(rows: Vec<Vec<Cell>>) -> VecRows {
-        VecRows { rows }
+        VecRows { rows, fills: Vec::new() }
+    }
+
+    /// Rows with their backgrounds.
+    pub fn coloured(rows: Vec<Vec<Cell>>, fills: Vec<Fill>) -> VecRows {
+        VecRows { rows, fills }
     }
 
     /// The rows.
@@ -31,8 +38,8 @@ impl SheetRows for VecRows {
         }
     }
 
-    fn fill(&self, _: usize) -> Fill {
-        Fill::Plain
+    fn fill(&self, row: usize) -> Fill {
+        self.fills.get(row).copied().unwrap_or_default()
     }
 }
 

@@ -256,6 +256,16 @@ impl<'a> TensorView<'a> {
         )
     }
 
+    /// One element, as a tensor of no dimensions. `None` if there is none at these indices.
+    pub fn element(&self, at: &[usize]) -> Option<TensorView<'a>> {
+        if at.len() != self.shape.len() || at.iter().zip(&self.shape).any(|(&index, &size)| index >= size) {
+            return None;
+        }
+        let steps = at.iter().zip(&self.strides).map(|(&index, &stride)| index as isize * stride);
+        let offset = self.offset.checked_add_signed(steps.sum())?;
+        TensorView::new(self.dtype, Vec::new(), Vec::new(), self.storage, offset, self.endian).ok()
+    }
+
     /// The real parts of a complex tensor, as a view of every second component.
     /// `None` if the tensor is not complex.
     pub fn real_part(&self) -> Option<TensorView<'a>> {

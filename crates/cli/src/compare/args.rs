@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+
+use crate::args::FormatName;
 
 /// Compare two dumps: the tables, and which operation made the difference.
 ///
@@ -123,14 +125,6 @@ pub(crate) struct CompareArgs {
     /// Steps of a static-graph dump (newer form): 0,1.
     #[arg(long, value_delimiter = ',', value_name = "LIST")]
     pub(crate) step: Option<Vec<i64>>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FormatName {
-    Xlsx,
-    Csv,
-    Json,
-    Html,
 }
 
 /// Put chosen figures of the result tables of several ranks next to each other.

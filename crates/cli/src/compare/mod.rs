@@ -2,7 +2,6 @@
 
 mod args;
 mod config;
-mod console;
 mod run;
 mod spelling;
 

@@ -14,11 +14,11 @@ use msprobe_compare::run::{
 use msprobe_compare::static_graph::compare_graphs;
 use msprobe_compare::verdict::{Status as VerdictStatus, Tolerances};
 
-use super::args::{CompareArgs, FormatName, MergeResultArgs};
+use super::args::{CompareArgs, MergeResultArgs};
 use super::config::CompareConfig;
-use super::console::Terminal;
-use crate::args::FrameworkName;
-use crate::{Status, WithHint, logging};
+use crate::args::{FormatName, FrameworkName};
+use crate::console::{Terminal, refuse};
+use crate::{Status, WithHint};
 
 pub(crate) fn run(framework: Option<FrameworkName>, args: &CompareArgs) -> Result<Status> {
     let console = Terminal::default();
@@ -35,18 +35,6 @@ pub(crate) fn run(framework: Option<FrameworkName>, args: &CompareArgs) -> Resul
     };
     console.end();
     Ok(result.unwrap_or_else(|error| refuse(&error, &console)))
-}
-
-/// Says why nothing was compared: in the log, where users of the tool look for it, and what to do about it.
-fn refuse(error: &CompareError, console: &Terminal) -> Status {
-    error.announce(console);
-    if !logging::shows_errors() || error.code == Code::BrokenJson {
-        logging::print_error(&error.message, None);
-    }
-    if let Some(hint) = &error.hint {
-        logging::print_hint(hint);
-    }
-    Status::Failed
 }
 
 pub(crate) fn merge(args: &MergeResultArgs) -> Status {

@@ -1,10 +1,29 @@
 //! Key data of two reinforcement-learning runs: prompts, responses, log probabilities, losses.
 //!
-//! Arrays are found by their place in the tree ([`tree`]), paired by it, measured ([`measure`]), and judged in the
-//! order in which data flows through a step.
+//! Arrays are found by their place in the tree, paired by it, measured, and judged in the order in which data flows
+//! through a step.
+
+mod flow;
+mod measure;
+mod run;
+mod summary;
+mod table;
+mod text;
+mod tokens;
+pub mod tree;
+mod verdict;
+
+#[cfg(test)]
+mod tests;
 
 use std::path::PathBuf;
 use std::time::SystemTime;
+
+pub use self::measure::{Incomparable, Measured, compare_arrays, compare_found, compare_keys};
+pub use self::run::{Outcome, compare_key_data, report};
+pub use self::table::{HEADERS, KeyTable, write_key_workbook};
+pub use self::tree::{Arrays, find_arrays};
+pub use self::verdict::Status;
 
 /// Where an array of a key was saved. Ordered as the rows of a table are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

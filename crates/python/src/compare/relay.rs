@@ -31,7 +31,18 @@ pub(super) fn run<T: Send>(
     log: &Bound<'_, PyAny>,
     work: impl FnOnce(&dyn Console) -> Result<T, CompareError> + Send,
 ) -> PyResult<T> {
+    run_on(py, 0, log, work)
+}
+
+/// The same on so many threads; 0 is one per core.
+pub(crate) fn run_on<T: Send>(
+    py: Python<'_>,
+    threads: usize,
+    log: &Bound<'_, PyAny>,
+    work: impl FnOnce(&dyn Console) -> Result<T, CompareError> + Send,
+) -> PyResult<T> {
     let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
         .build()
         .map_err(|error| PyRuntimeError::new_err(format!("cannot start threads: {error}")))?;
     let log = log.clone().unbind();

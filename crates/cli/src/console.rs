@@ -1,23 +1,25 @@
-//! Messages and progress of a comparison, on stderr.
+//! Messages, progress and refusals of a comparison, on stderr.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use indicatif::ProgressBar;
 use msprobe_compare::console::{Console, Level};
+use msprobe_compare::error::{Code, CompareError};
 
 use crate::progress::bytes_bar;
+use crate::{Status, logging};
 
 /// The log of the command, and a progress bar while there is something to wait for.
 #[derive(Default)]
-pub(super) struct Terminal {
+pub(crate) struct Terminal {
     bar: Mutex<Option<ProgressBar>>,
     errors: AtomicUsize,
 }
 
 impl Terminal {
     /// How many errors were reported.
-    pub(super) fn errors(&self) -> usize {
+    pub(crate) fn errors(&self) -> usize {
         self.errors.load(Ordering::Relaxed)
     }
 
@@ -64,4 +66,16 @@ impl Console for Terminal {
             }
         });
     }
+}
+
+/// Says why nothing was compared: in the log, where users of the tool look for it, and what to do about it.
+pub(crate) fn refuse(error: &CompareError, console: &Terminal) -> Status {
+    error.announce(console);
+    if !logging::shows_errors() || error.code == Code::BrokenJson {
+        logging::print_error(&error.message, None);
+    }
+    if let Some(hint) = &error.hint {
+        logging::print_hint(hint);
+    }
+    Status::Failed
 }

@@ -1,0 +1,60 @@
+//! Flags of `msprobe rl`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use crate::args::FormatName;
+
+/// Reinforcement learning: key data of two runs.
+#[derive(Debug, Args)]
+pub(crate) struct RlArgs {
+    #[command(subcommand)]
+    pub(crate) command: RlCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RlCommand {
+    Compare(RlCompareArgs),
+}
+
+/// Compare the key data of two runs: which key parted first, at which step, rank and micro step.
+///
+/// DIR1 and DIR2 are the dump paths of two runs that saved key data (prompts, responses, log probabilities, losses, with
+/// `SingleSave` or `RLProbe`). A table per key is written, and a summary that says where to look: earlier steps first,
+/// within a step in the order in which data flows, prompts, responses, values, old_log_prob and ref_log_prob, advantages,
+/// log_prob, kl_loss, loss, then any other key. Values are compared exactly; NaN against NaN is no difference. Nothing
+/// is written to DIR1 and DIR2.
+#[derive(Debug, Args)]
+#[command(after_help = "Exit codes:\n  \
+    0  identical\n  \
+    1  differences found, or one run has more than the other\n  \
+    2  wrong usage, or something could not be compared (what could be is still written)\n\n\
+    Files:\n  \
+    KEY.xlsx       a row per step, rank, micro step and element of a list\n  \
+    summary.xlsx   a row per key, tokens at which samples part, what was left out\n  \
+    summary.json   the same for scripts, with the verdict; always written\n\n\
+    Examples:\n  \
+    msprobe rl compare run_a run_b -o out\n  \
+    msprobe rl compare run_a run_b -o out --format html,csv")]
+pub(crate) struct RlCompareArgs {
+    /// Dump path of the first run.
+    pub(crate) dir1: PathBuf,
+
+    /// Dump path of the second run.
+    pub(crate) dir2: PathBuf,
+
+    /// Directory for results; made if it is not there.
+    #[arg(
+        short,
+        long = "output_path",
+        visible_alias = "output-path",
+        value_name = "DIR",
+        default_value = "./msprobe_compare_output"
+    )]
+    pub(crate) output_path: PathBuf,
+
+    /// Formats of the tables: xlsx, csv, json, html, separated by commas.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "LIST", default_value = "xlsx")]
+    pub(crate) format: Vec<FormatName>,
+}

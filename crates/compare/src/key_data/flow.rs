@@ -1,0 +1,132 @@
+//! How data flows through a step of reinforcement learning: which key is computed before which, by what, and how to
+//! look into that.
+
+/// A key the training loop is known to save.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Stage {
+    /// Its name.
+    pub(super) key: &'static str,
+    /// What to look at when it is the first to differ.
+    pub(super) look_at: &'static str,
+    /// Whether it comes from weights that the update of the step before has changed.
+    pub(super) follows_update: bool,
+    /// The collection that shows the layers behind it, if there is one.
+    pub(super) layers: Option<Layers>,
+}
+
+/// A phase whose layers can be collected.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Layers {
+    /// The key of `msprobe_config` that switches it on.
+    pub(super) switch: &'static str,
+    /// The phase, which is the directory of its dumps.
+    pub(super) phase: &'static str,
+}
+
+/// From the prompt to the loss.
+pub(super) const FLOW: [Stage; 9] = [
+    Stage {
+        key: "prompts",
+        look_at: "the data: order of samples, tokenizer, seed of the sampler",
+        follows_update: false,
+        layers: None,
+    },
+    Stage {
+        key: "responses",
+        look_at: "the rollout: sampling parameters and seed, the inference engine and the weights it was given",
+        follows_update: true,
+        layers: Some(Layers { switch: "actor_infer_dump", phase: "actor_generate_sequences" }),
+    },
+    Stage {
+        key: "values",
+        look_at: "the critic",
+        follows_update: true,
+        layers: Some(Layers { switch: "critic_train_dump", phase: "critic_compute_values" }),
+    },
+    Stage {
+        key: "old_log_prob",
+        look_at: "the actor's forward pass before the update",
+        follows_update: true,
+        layers: Some(Layers { switch: "actor_train_dump", phase: "actor_compute_log_prob" }),
+    },
+    Stage {
+        key: "ref_log_prob",
+        look_at: "the reference model",
+        follows_update: false,
+        layers: Some(Layers { switch: "reference_dump", phase: "reference_compute_log_prob" }),
+    },
+    Stage {
+        key: "advantages",
+        look_at: "rewards and how advantages are made of them",
+        follows_update: false,
+        layers: None,
+    },
+    Stage {
+        key: "log_prob",
+        look_at: "the actor during the update",
+        follows_update: true,
+        layers: Some(Layers { switch: "actor_train_dump", phase: "actor_update" }),
+    },
+    Stage { key: "kl_loss", look_at: "the KL term of the loss", follows_update: false, layers: None },
+    Stage { key: "loss", look_at: "the loss function", follows_update: false, layers: None },
+];
+
+/// From here on keys are computed again for every micro batch, between updates.
+const UPDATE: usize = 6;
+
+/// The place of a key in the flow; unknown ones have none.
+pub(super) fn position(key: &str) -> Option<usize> {
+    FLOW.iter().position(|stage| stage.key == key)
+}
+
+/// What is known about a key.
+pub(super) fn stage(key: &str) -> Option<&'static Stage> {
+    FLOW.iter().find(|stage| stage.key == key)
+}
+
+/// Within a step: when an entry of a key came to be, compared with one of another key. Before the update everything
+/// is computed key after key; in the update, micro batch after micro batch.
+pub(super) fn moment(position: usize, micro_step: i64) -> (usize, i64, usize) {
+    if (UPDATE..FLOW.len()).contains(&position) {
+        (UPDATE, micro_step, position)
+    } else {
+        (position, 0, position)
+    }
+}
+
+/// Whether a key holds tokens, so that a position in it means something to the reader.
+pub(super) fn holds_tokens(key: &str) -> bool {
+    matches!(key, "prompts" | "responses")
+        || key.split(['_', '.', '-']).any(|word| matches!(word, "token" | "tokens" | "ids"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_flow_has_the_order_of_the_manual() {
+        let keys: Vec<&str> = FLOW.iter().map(|stage| stage.key).collect();
+        assert_eq!(
+            keys.join(" "),
+            "prompts responses values old_log_prob ref_log_prob advantages log_prob kl_loss loss"
+        );
+        assert_eq!(FLOW[UPDATE].key, "log_prob");
+    }
+
+    #[test]
+    fn micro_batches_of_the_update_follow_each_other() {
+        let at = |key: &str, micro_step| moment(position(key).unwrap(), micro_step);
+        assert!(at("responses", 3) < at("old_log_prob", 0));
+        assert!(at("advantages", 7) < at("log_prob", 0));
+        assert!(at("loss", 0) < at("log_prob", 1), "an update may lie between them");
+        assert!(at("kl_loss", 1) < at("loss", 1));
+        assert!(at("loss", 5) < moment(FLOW.len(), 0), "what is not known comes last");
+    }
+
+    #[test]
+    fn tokens_are_known_by_name() {
+        assert!(holds_tokens("responses") && holds_tokens("input_ids") && holds_tokens("response.tokens"));
+        assert!(!holds_tokens("log_prob") && !holds_tokens("considered"));
+    }
+}

@@ -1,0 +1,280 @@
+//! The answer in words.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use msprobe_report::short_number;
+
+use super::flow::{self, Layers};
+use super::tokens::parting;
+use super::verdict::{Difference, KeySummary, Kind, Origin, Status, Verdict};
+use super::{Place, Row};
+
+/// Names that may stand in a sentence before the rest becomes a number.
+const NAMES_IN_SENTENCE: usize = 8;
+
+impl Place {
+    /// `step 2 rank 0 micro_step 1 id 3`
+    pub fn text(&self) -> String {
+        format!("step {} rank {} micro_step {} id {}", self.step, self.rank, self.micro_step, self.id)
+    }
+}
+
+impl Verdict<'_> {
+    /// The answer, sentence by sentence. `dirs` are the dump paths of both runs.
+    pub(super) fn lines(&self, dirs: [&Path; 2]) -> Vec<String> {
+        let mut lines = vec![self.headline(dirs)];
+        if let Some(origin) = self.origin {
+            lines.extend(self.evidence(origin, dirs));
+            lines.extend(self.spread(origin));
+            lines.extend(self.next(origin, dirs));
+        }
+        lines.extend(self.coverage(dirs));
+        lines.extend(self.nan_note());
+        match self.failures() {
+            0 => {}
+            1 => lines.push("1 pair could not be compared, see the log.".to_owned()),
+            count => lines.push(format!("{count} pairs could not be compared, see the log.")),
+        }
+        lines
+    }
+
+    /// Where to look, for machines.
+    pub(super) fn look_at(&self) -> Option<&'static str> {
+        flow::stage(&self.keys[self.origin?.key].key.name).map(|stage| stage.look_at)
+    }
+
+    /// The collection that shows more, for machines.
+    pub(super) fn layers(&self) -> Option<&'static Layers> {
+        flow::stage(&self.keys[self.origin?.key].key.name)?.layers.as_ref()
+    }
+
+    fn headline(&self, dirs: [&Path; 2]) -> String {
+        let rows: usize = self.keys.iter().map(|summary| summary.key.rows.len()).sum();
+        let compared = self.keys.iter().filter(|summary| !summary.key.rows.is_empty()).count();
+        match self.status {
+            Status::Identical => {
+                format!("identical: {} in {}", count(rows, "array"), count(compared, "key"))
+            }
+            Status::OneSided => format!(
+                "identical where both have data ({} in {}), but one run has more",
+                count(rows, "array"),
+                count(compared, "key")
+            ),
+            Status::Incomplete => "no difference was found, but not everything could be compared".to_owned(),
+            Status::NothingInCommon => format!(
+                "nothing to compare: {} and {} have no array of the same key, step, rank and micro step",
+                dirs[0].display(),
+                dirs[1].display()
+            ),
+            Status::Differs => self.origin.map(|origin| self.divergence(origin)).unwrap_or_default(),
+        }
+    }
+
+    /// `prompts, responses identical; ref_log_prob differs first at step 2 rank 0 …: look at the reference model`
+    fn divergence(&self, origin: Origin) -> String {
+        let summary = &self.keys[origin.key];
+        let Difference { place, kind, .. } = origin.difference;
+        let before = self.identical_before(origin);
+        let mut text = if before.is_empty() { String::new() } else { format!("{before}; ") };
+        let what = match kind {
+            Kind::Values => "differs",
+            Kind::Shape => "has another shape",
+            Kind::OnlyIn(_) => "is missing in one run",
+        };
+        let _ = match origin.beside {
+            Some(beside) => write!(
+                text,
+                "{} and {} both differ first at {}",
+                summary.key.name,
+                self.keys[beside].key.name,
+                place.text()
+            ),
+            None => write!(text, "{} {what} first at {}", summary.key.name, place.text()),
+        };
+        let look = |key: usize| flow::stage(&self.keys[key].key.name);
+        match (look(origin.key), origin.beside.and_then(look)) {
+            (Some(one), Some(two)) => {
+                let _ = write!(text, ": look at {} and at {}", one.look_at, two.look_at);
+            }
+            (Some(one), None) => {
+                let _ = write!(text, ": look at {}", one.look_at);
+            }
+            (None, _) => text.push_str(": look at what computes it"),
+        }
+        let after_update = look(origin.key).is_some_and(|stage| stage.follows_update);
+        if after_update && self.first_step.is_some_and(|first| place.step > first) {
+            let _ = write!(text, ", or at the update that ended step {}", place.step - 1);
+        }
+        text
+    }
+
+    /// Keys that come before the origin and were the same until then.
+    fn identical_before(&self, origin: Origin) -> String {
+        let step = origin.difference.place.step;
+        let earlier = self.keys[..origin.key].iter();
+        let same = earlier.filter(|summary| summary.key.rows.iter().any(|row| row.place.step <= step));
+        let (always, later): (Vec<_>, Vec<_>) = same.partition(|summary| summary.first.is_none());
+        let mut parts = Vec::new();
+        if !always.is_empty() {
+            parts
+                .push(format!("{} identical", names(always.iter().map(|summary| summary.key.name.as_str()))));
+        }
+        parts.extend(later.iter().filter_map(|summary| {
+            let first = summary.first?.place.step;
+            Some(format!("{} identical until step {first}", summary.key.name))
+        }));
+        parts.join(", ")
+    }
+
+    fn evidence(&self, origin: Origin, dirs: [&Path; 2]) -> Vec<String> {
+        let summary = &self.keys[origin.key];
+        let mut lines = Vec::new();
+        if let Kind::OnlyIn(run) = origin.difference.kind {
+            lines.push(format!("Only {} has it there.", dirs[run].display()));
+        }
+        let Some(row) = origin.difference.row.and_then(|row| summary.key.rows.get(row)) else {
+            return lines;
+        };
+        lines.push(figures(row));
+        if flow::holds_tokens(&summary.key.name)
+            && let Some(parting) = parting(row)
+        {
+            let text = parting.text();
+            let parted =
+                summary.key.rows.iter().filter(|other| other.place.step == row.place.step && differs(other));
+            lines.push(format!(
+                "S{} (lengths {} and {}). {} of this step differ.",
+                &text[1..],
+                parting.lengths[0],
+                parting.lengths[1],
+                count(parted.count(), "array")
+            ));
+        }
+        lines
+    }
+
+    /// What else differs at that step, and what only later.
+    fn spread(&self, origin: Origin) -> Option<String> {
+        let step = origin.difference.place.step;
+        let others = || {
+            self.keys.iter().enumerate().filter_map(|(index, summary)| {
+                let first = summary.first?;
+                (index != origin.key && Some(index) != origin.beside).then_some((summary, first.place.step))
+            })
+        };
+        let names_of =
+            |keys: Vec<&KeySummary<'_>>| names(keys.iter().map(|summary| summary.key.name.as_str()));
+        let at_once: Vec<_> = others().filter(|&(_, at)| at == step).map(|(summary, _)| summary).collect();
+        let later: Vec<_> = others().filter(|&(_, at)| at != step).collect();
+        let mut parts = Vec::new();
+        if !at_once.is_empty() {
+            parts.push(format!("At the same step: {}.", names_of(at_once)));
+        }
+        if let Some(next) = later.iter().map(|&(_, at)| at).min() {
+            let keys = later.iter().map(|&(summary, _)| summary).collect();
+            parts.push(format!("From step {next} on: {}.", names_of(keys)));
+        }
+        (!parts.is_empty()).then(|| parts.join(" "))
+    }
+
+    /// The settings that collect the layers behind the origin, and the command that compares them.
+    fn next(&self, origin: Origin, dirs: [&Path; 2]) -> Option<String> {
+        let layers = self.layers()?;
+        let step = origin.difference.place.step;
+        let paths = dirs.map(|dir| layer_dump(dir, layers, step));
+        let command = format!("msprobe compare -tp {} -gp {} -o OUT", paths[0].display(), paths[1].display());
+        Some(if paths.iter().all(|path| path.is_dir()) {
+            format!("Next, for the layer: {command}")
+        } else {
+            format!(
+                "Next, for the layer: run both again with {}: true, step_start: {step}, step_end: {step}; then {command}",
+                layers.switch
+            )
+        })
+    }
+
+    /// What only one run has.
+    fn coverage(&self, dirs: [&Path; 2]) -> Vec<String> {
+        let mut lines = Vec::new();
+        if let [Some(one), Some(two)] = self.last_steps
+            && one != two
+        {
+            let (longer, shorter) = if one > two { (0, 1) } else { (1, 0) };
+            lines.push(format!(
+                "{} ends with step {}, {} with step {}: what follows was not compared.",
+                dirs[shorter].display(),
+                one.min(two),
+                dirs[longer].display(),
+                one.max(two)
+            ));
+        }
+        for run in [0, 1] {
+            let only =
+                self.keys.iter().filter(|summary| summary.key.present[run] && !summary.key.present[1 - run]);
+            let only = names(only.map(|summary| summary.key.name.as_str()));
+            if !only.is_empty() {
+                lines.push(format!("Only {} has {only}.", dirs[run].display()));
+            }
+        }
+        let [one, two] =
+            [0, 1].map(|run| self.keys.iter().map(|summary| summary.key.one_sided[run].len()).sum::<usize>());
+        if one + two > 0 {
+            lines.push(format!("Arrays without a partner: {one} of the first run, {two} of the second."));
+        }
+        lines
+    }
+
+    fn nan_note(&self) -> Option<String> {
+        let with_nan: Vec<String> = self
+            .keys
+            .iter()
+            .filter(|summary| summary.nan_counts != [0, 0])
+            .map(|summary| {
+                let [one, two] = summary.nan_counts;
+                format!("{} ({one} in the first run, {two} in the second)", summary.key.name)
+            })
+            .collect();
+        (!with_nan.is_empty()).then(|| format!("NaN in {}.", names(with_nan.iter().map(String::as_str))))
+    }
+}
+
+/// Where the layers of a phase are collected.
+fn layer_dump(dir: &Path, layers: &Layers, step: i64) -> PathBuf {
+    dir.join(layers.phase).join(format!("step{step}"))
+}
+
+/// Whether two arrays differ; NaN against NaN does not.
+pub(super) fn differs(row: &Row) -> bool {
+    row.first_difference.is_some() || row.shapes[0] != row.shapes[1]
+}
+
+fn figures(row: &Row) -> String {
+    let figures = &row.figures;
+    let mut text = if row.shapes[0] == row.shapes[1] {
+        String::new()
+    } else {
+        format!("Shapes {:?} and {:?}. ", row.shapes[0], row.shapes[1])
+    };
+    let _ = write!(text, "{} % of the elements are the same", short_number(figures.same_percentage));
+    if let Some(index) = row.first_difference {
+        let _ = write!(text, ", the first that is not has index {index}");
+    }
+    let _ = write!(
+        text,
+        "; largest absolute error {}, largest relative error {}.",
+        short_number(figures.max_abs_error),
+        short_number(figures.max_relative_error)
+    );
+    text
+}
+
+fn count(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
+fn names<'a>(mut names: impl Iterator<Item = &'a str>) -> String {
+    let shown: Vec<&str> = names.by_ref().take(NAMES_IN_SENTENCE).collect();
+    let more = names.count();
+    if more == 0 { shown.join(", ") } else { format!("{} and {more} more", shown.join(", ")) }
+}

@@ -1,0 +1,267 @@
+//! Which key parted first, at which step and rank.
+//!
+//! A step is over before the next begins, so an earlier step always comes first. Within a step, keys are in the order
+//! in which data flows ([`super::flow`]); those nobody knows come after them, in the order of their first save.
+
+use std::collections::BTreeSet;
+
+use super::flow::{self, FLOW};
+use super::{KeyComparison, Place, Row};
+
+/// How two runs compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// Everything both have is the same, and both have the same.
+    Identical,
+    /// Something differs.
+    Differs,
+    /// What both have is the same, but one has more.
+    OneSided,
+    /// No difference was found, but not everything could be read.
+    Incomplete,
+    /// There is nothing both have.
+    NothingInCommon,
+}
+
+impl Status {
+    /// For machines.
+    pub fn word(self) -> &'static str {
+        match self {
+            Status::Identical => "identical",
+            Status::Differs => "differs",
+            Status::OneSided => "one_sided",
+            Status::Incomplete => "incomplete",
+            Status::NothingInCommon => "nothing_in_common",
+        }
+    }
+}
+
+/// In what two entries differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Some elements.
+    Values,
+    /// The shape; the block both have is the same.
+    Shape,
+    /// Only one run has it: 0 or 1.
+    OnlyIn(usize),
+}
+
+/// A place at which two runs differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Difference {
+    /// Where.
+    pub(super) place: Place,
+    /// In what.
+    pub(super) kind: Kind,
+    /// The row that shows it.
+    pub(super) row: Option<usize>,
+}
+
+/// What is to say about one key.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct KeySummary<'a> {
+    /// All that is known of it.
+    pub(super) key: &'a KeyComparison,
+    /// The first difference in the order of the table.
+    pub(super) first: Option<Difference>,
+    /// The first difference in the order in which things happen.
+    earliest: Option<Difference>,
+    /// Rows that differ.
+    pub(super) differing: usize,
+    /// Smallest share of equal elements, 0 to 100.
+    pub(super) least_same_percentage: Option<f64>,
+    /// Largest figures of all rows, NaN left aside.
+    pub(super) max_abs_error: Option<f64>,
+    /// See `max_abs_error`.
+    pub(super) max_relative_error: Option<f64>,
+    /// NaNs of each run.
+    pub(super) nan_counts: [u64; 2],
+}
+
+impl KeySummary<'_> {
+    /// The state of the key in a word or two.
+    pub(super) fn state(&self) -> &'static str {
+        match self.key.present {
+            [true, false] => "only in 1",
+            [false, true] => "only in 2",
+            _ if self.first.is_some() => "differs",
+            _ if !self.key.failures.is_empty() => "incomplete",
+            _ if self.key.rows.is_empty() => "nothing in common",
+            _ if self.key.one_sided.iter().any(|places| !places.is_empty()) => "one-sided",
+            _ => "identical",
+        }
+    }
+
+    /// The row that shows the first difference.
+    pub(super) fn evidence(&self) -> Option<&Row> {
+        self.key.rows.get(self.first?.row?)
+    }
+}
+
+/// Where two runs parted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Origin {
+    /// Index of the key in [`Verdict::keys`].
+    pub(super) key: usize,
+    /// A key of the same stage that differs at the same step.
+    pub(super) beside: Option<usize>,
+    /// Where and in what.
+    pub(super) difference: Difference,
+}
+
+/// The answer.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Verdict<'a> {
+    /// In one word.
+    pub(super) status: Status,
+    /// Where two runs parted, if they did.
+    pub(super) origin: Option<Origin>,
+    /// All keys, in the order in which data flows.
+    pub(super) keys: Vec<KeySummary<'a>>,
+    /// The first step both runs have.
+    pub(super) first_step: Option<i64>,
+    /// The last step of each run.
+    pub(super) last_steps: [Option<i64>; 2],
+}
+
+impl Verdict<'_> {
+    /// Pairs that could not be compared.
+    pub(super) fn failures(&self) -> usize {
+        self.keys.iter().map(|summary| summary.key.failures.len()).sum()
+    }
+}
+
+/// Steps and ranks both runs got to: beyond them a missing entry says nothing about the entry's key.
+struct Common {
+    steps: Option<(i64, i64)>,
+    ranks: BTreeSet<i64>,
+}
+
+impl Common {
+    fn holds(&self, place: Place) -> bool {
+        self.steps.is_some_and(|(first, last)| (first..=last).contains(&place.step))
+            && self.ranks.contains(&place.rank)
+    }
+}
+
+/// Judges all keys of two runs.
+pub(super) fn judge(keys: &[KeyComparison]) -> Verdict<'_> {
+    let places = |run: usize| {
+        keys.iter().flat_map(move |key| {
+            let pairs = key.rows.iter().map(|row| row.place);
+            let failed = key.failures.iter().map(|failure| failure.place);
+            pairs.chain(failed).chain(key.one_sided[run].iter().copied())
+        })
+    };
+    let range = |run| {
+        places(run).map(|place| place.step).fold(None, |range: Option<(i64, i64)>, step| {
+            Some(range.map_or((step, step), |(first, last)| (first.min(step), last.max(step))))
+        })
+    };
+    let ranks = |run| places(run).map(|place| place.rank).collect::<BTreeSet<i64>>();
+    let ranges = [range(0), range(1)];
+    let common = Common {
+        steps: match ranges {
+            [Some(one), Some(two)] => Some((one.0.max(two.0), one.1.min(two.1))),
+            _ => None,
+        },
+        ranks: ranks(0).intersection(&ranks(1)).copied().collect(),
+    };
+
+    let mut ordered: Vec<&KeyComparison> = keys.iter().collect();
+    ordered.sort_by_key(|key| {
+        let known = flow::position(&key.name).unwrap_or(FLOW.len());
+        // Without a time a key comes after those with one.
+        (known, key.first_saved.is_none(), key.first_saved, key.name.as_str())
+    });
+    let positions: Vec<usize> = ordered
+        .iter()
+        .enumerate()
+        .map(|(index, key)| flow::position(&key.name).unwrap_or(FLOW.len() + index))
+        .collect();
+    let summaries: Vec<KeySummary<'_>> =
+        ordered.iter().zip(&positions).map(|(key, &position)| summarise(key, position, &common)).collect();
+
+    let origin = summaries
+        .iter()
+        .enumerate()
+        .filter_map(|(index, summary)| Some((index, summary.earliest?)))
+        .min_by_key(|&(index, difference)| moment(positions[index], difference.place))
+        .map(|(key, difference)| Origin {
+            key,
+            beside: beside(&summaries, key, difference.place.step),
+            difference,
+        });
+    let rows: usize = keys.iter().map(|key| key.rows.len()).sum();
+    let failures = keys.iter().any(|key| !key.failures.is_empty());
+    let one_sided = keys.iter().any(|key| key.one_sided.iter().any(|places| !places.is_empty()));
+    let status = if origin.is_some() {
+        Status::Differs
+    } else if failures {
+        Status::Incomplete
+    } else if rows == 0 {
+        Status::NothingInCommon
+    } else if one_sided {
+        Status::OneSided
+    } else {
+        Status::Identical
+    };
+    Verdict {
+        status,
+        origin,
+        keys: summaries,
+        first_step: common.steps.map(|(first, _)| first),
+        last_steps: ranges.map(|range| range.map(|(_, last)| last)),
+    }
+}
+
+/// When an entry came to be.
+fn moment(position: usize, place: Place) -> (i64, (usize, i64, usize), i64, i64, i64) {
+    let Place { step, rank, micro_step, id } = place;
+    (step, flow::moment(position, micro_step), rank, micro_step, id)
+}
+
+/// The actor's and the reference's log probabilities do not depend on each other: if both differ, both count.
+fn beside(summaries: &[KeySummary<'_>], origin: usize, step: i64) -> Option<usize> {
+    if summaries[origin].key.name != "old_log_prob" {
+        return None;
+    }
+    summaries.iter().position(|summary| {
+        summary.key.name == "ref_log_prob" && summary.earliest.is_some_and(|first| first.place.step == step)
+    })
+}
+
+fn summarise<'a>(key: &'a KeyComparison, position: usize, common: &Common) -> KeySummary<'a> {
+    let differing_rows = || {
+        key.rows.iter().enumerate().filter_map(|(index, row)| {
+            let kind = if row.first_difference.is_some() {
+                Kind::Values
+            } else if row.shapes[0] != row.shapes[1] {
+                Kind::Shape
+            } else {
+                return None;
+            };
+            Some(Difference { place: row.place, kind, row: Some(index) })
+        })
+    };
+    let missing = [0, 1].into_iter().flat_map(|run| {
+        let places = key.one_sided[run].iter().filter(|&&place| common.holds(place));
+        places.map(move |&place| Difference { place, kind: Kind::OnlyIn(run), row: None })
+    });
+    // A key one run does not save at all is a matter of its settings.
+    let missing = missing.filter(|_| key.present == [true, true]);
+    let differences: Vec<Difference> = differing_rows().chain(missing).collect();
+    let largest =
+        |of: fn(&Row) -> f64| key.rows.iter().map(of).filter(|value| !value.is_nan()).reduce(f64::max);
+    KeySummary {
+        key,
+        first: differences.iter().min_by_key(|difference| difference.place).copied(),
+        earliest: differences.iter().min_by_key(|difference| moment(position, difference.place)).copied(),
+        differing: differing_rows().count(),
+        least_same_percentage: key.rows.iter().map(|row| row.figures.same_percentage).reduce(f64::min),
+        max_abs_error: largest(|row| row.figures.max_abs_error),
+        max_relative_error: largest(|row| row.figures.max_relative_error),
+        nan_counts: [0, 1].map(|run| key.rows.iter().map(|row| row.nan_counts[run]).sum()),
+    }
+}
