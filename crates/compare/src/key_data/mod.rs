@@ -1,10 +1,18 @@
 //! Key data of two reinforcement-learning runs: prompts, responses, log probabilities, losses.
 //!
-//! Arrays are found by their place in the tree ([`tree`]), paired by it, measured ([`measure`]), and judged in the
+//! Arrays are found by their place in the tree ([`tree`]), paired by it, measured (`measure`), and judged in the
 //! order in which data flows through a step.
+
+mod measure;
+mod table;
+pub mod tree;
 
 use std::path::PathBuf;
 use std::time::SystemTime;
+
+pub use self::measure::{Incomparable, Measured, compare_arrays, compare_found, compare_keys};
+pub use self::table::{HEADERS, KeyTable, write_key_workbook};
+pub use self::tree::{Arrays, find_arrays};
 
 /// Where an array of a key was saved. Ordered as the rows of a table are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
