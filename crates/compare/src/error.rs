@@ -6,7 +6,7 @@ use crate::console::Console;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Code {
-    /// JSON that cannot be read; scripts get a `RuntimeError`.
+    /// JSON, or names of key data, that cannot be read; scripts get a `RuntimeError`.
     BrokenJson = 0,
     /// A path that is missing or of the wrong kind.
     InvalidPath = 1,
@@ -63,7 +63,7 @@ impl CompareError {
 
     /// Says what is wrong, as users of the tool know it.
     pub fn announce(&self, console: &dyn Console) {
-        // For JSON that cannot be read its own line was written already.
+        // For what cannot be read its own line was written already.
         if self.code != Code::BrokenJson {
             console.error(&self.message);
         }

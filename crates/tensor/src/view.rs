@@ -266,6 +266,16 @@ impl<'a> TensorView<'a> {
         TensorView::new(self.dtype, Vec::new(), Vec::new(), self.storage, offset, self.endian).ok()
     }
 
+    /// The first `count` elements in row-major order (at most all) as a vector. `None` if they lie in another order.
+    pub fn flat_prefix(&self, count: usize) -> Option<TensorView<'a>> {
+        if !self.is_row_major() {
+            return None;
+        }
+        let count = count.min(self.numel);
+        let (storage, offset, endian) = (self.storage, self.offset, self.endian);
+        TensorView::new(self.dtype, vec![count], vec![1], storage, offset, endian).ok()
+    }
+
     /// The real parts of a complex tensor, as a view of every second component.
     /// `None` if the tensor is not complex.
     pub fn real_part(&self) -> Option<TensorView<'a>> {

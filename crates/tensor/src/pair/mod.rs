@@ -65,7 +65,7 @@ pub struct ScaledErrors {
     pub max_abs_error: f64,
     /// Largest `|a - b| / max(|a|, |b|)`, where NaN counts as zero and infinity as the largest finite value.
     pub max_relative_error: f64,
-    /// Elements with `|a - b| <= 0.001 * max(|a|, |b|)`.
+    /// Elements with `|a - b| <= 0.001 * max(|a|, |b|)`; for two scalars the limit is a float64.
     pub within_thousandth: u64,
     /// Elements with `|a - b| <= 0.01 * max(|a|, |b|)`.
     pub within_hundredth: u64,
@@ -209,11 +209,14 @@ fn compare_real(
 ) -> Option<Totals> {
     let numel = target.numel();
     let in_f64 = || real::compare::<arithmetic::InF64>(level, as_f64(target), as_f64(golden), numel);
-    let narrow = match arithmetic {
+    let mut narrow = match arithmetic {
         DType::F16 => real::compare::<arithmetic::InF16>(level, as_f32(target), as_f32(golden), numel)?,
         DType::F32 => real::compare::<arithmetic::InF32>(level, as_f32(target), as_f32(golden), numel)?,
         _ => return in_f64(),
     };
+    if are_scalars(target, golden) {
+        narrow.scaled_within = scaled_within_of_scalars(narrow.scaled_max_abs, target, golden)?;
+    }
     if golden.dtype().class() == DTypeClass::Float {
         return Some(narrow);
     }
@@ -224,6 +227,25 @@ fn compare_real(
         scaled_within: narrow.scaled_within,
         ..in_f64()?
     })
+}
+
+/// Whether both have no dimension. numpy 1 makes numbers of such arrays, and a float32 number times a Python float is
+/// a float64, where an array would stay float32.
+fn are_scalars(target: &TensorView<'_>, golden: &TensorView<'_>) -> bool {
+    target.shape().is_empty() && golden.shape().is_empty()
+}
+
+/// `scaled_within` of a pair of scalars, whose limits are float64.
+fn scaled_within_of_scalars(
+    distance: f64,
+    target: &TensorView<'_>,
+    golden: &TensorView<'_>,
+) -> Option<[u64; 2]> {
+    let magnitude = |view: &TensorView<'_>| -> Option<f64> {
+        as_f64(view)?.read(0, 1, &mut Vec::new()).first().map(|value| value.abs())
+    };
+    let larger = max_or_nan(magnitude(target)?, magnitude(golden)?);
+    Some(real::SCALED_WITHIN.map(|limit| u64::from(distance <= limit * larger)))
 }
 
 /// Measures two tensors block by block; `of_block` gets the position of the block and both sides of it.
