@@ -74,8 +74,8 @@ class RLProbe:
 
         ``phase`` is one of `PHASES`; ``model`` is a module or a list of modules, and may be ``None`` where
         the phase is not collected. The phase ends with the block, also when the block raises. Put it around
-        all micro batches of an iteration: a phase that begins again in the same iteration replaces what it had
-        collected.
+        all micro batches of an iteration: a phase that begins again in the same iteration replaces what it
+        had collected.
         """
         return _Phase(self, phase, model)
 
