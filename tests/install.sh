@@ -12,16 +12,21 @@ trap 'rm -rf "$work"' EXIT
 cd "$work"
 venv/bin/python - <<'PY'
 import importlib.util
+import pathlib
 import sys
 
 import msprobe
 import msprobe.core.tensor
+import msprobe.rl
 from msprobe.core import collect_config
 
 for framework in ("torch", "mindspore", "numpy"):
     assert importlib.util.find_spec(framework) is None, f"{framework} came along with the package"
     assert framework not in sys.modules
 assert collect_config.resolve().task == "statistics", "the packaged config.json is not what it should be"
+pathlib.Path("train.yaml").write_text("msprobe_config: {msprobe: false, key-data-dump: true}")
+probe = msprobe.rl.RLProbe("train.yaml")
+assert probe.settings.key_data_dump and not probe.enabled, "the YAML block of RL frameworks is not read"
 print(f"import msprobe {msprobe.__version__}: fine without a framework")
 PY
 fixtures=$OLDPWD/tests/fixtures

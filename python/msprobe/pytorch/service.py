@@ -38,7 +38,7 @@ class Service:
         self._has_ended = False
         self._step_directory: str | None = None
         self._failure: str | None = None
-        self._tokens: TokenCounter | None = None
+        self._tokens = TokenCounter(self.window)
         self._dumped: ModuleHook | None = None
         self._adapter = Adapter(self.window, self._error_log)
         self._collector = _native.Collector(config, self._adapter)
@@ -89,12 +89,11 @@ class Service:
         logger.info("msprobe: debugger.start() is set successfully")
         if not self._open_step(step):
             return
-        if token_range is None:
+        if token_range is None or models is None:
+            self._tokens.disarm()
             self.window.set(True)
-        elif self._tokens is None and models is not None:
-            self._tokens = TokenCounter(self.window, models[0][1], token_range)
-        if self._tokens is not None:
-            self._tokens.arm()
+        else:
+            self._tokens.arm(models[0][1], token_range)
         logger.info(f"Dump switch is turned on at step {step}. ")
         logger.info(f"Dump data will be saved in {self._step_path(step)}.")
 
@@ -142,8 +141,7 @@ class Service:
 
     def _close_window(self) -> None:
         self.window.set(False)
-        if self._tokens is not None:
-            self._tokens.disarm()
+        self._tokens.disarm()
 
     def _end(self) -> None:
         self._close_window()
@@ -239,7 +237,7 @@ class Service:
     def module_dump(self, module: torch.nn.Module, dump_name: str) -> None:
         self.window.pause_apis(True)
         hook = getattr(module, "_msprobe_module_dump", None)
-        if hook is None:
+        if hook is None or hook.is_copy:
             if self._modules.is_hooked(module):
                 logger.info("The init dump hooks already exist, module dump is unavailable for this module.")
                 return
@@ -271,30 +269,54 @@ class Service:
 
 
 class TokenCounter:
-    """Opens the window at one call of the model and closes it after another."""
+    """Opens the window at one call of a model and closes it after another, in windows that name tokens.
 
-    def __init__(self, window: Window, model: torch.nn.Module, token_range: tuple[int, int]) -> None:
+    The same model may be called in other windows: there it is not counted.
+    """
+
+    def __init__(self, window: Window) -> None:
         self._window = window
-        self._first, self._last = token_range
+        self._first, self._last = 0, 0
         self._calls = 0
-        self._is_armed = False
-        model.register_forward_pre_hook(self._count, prepend=True)
+        self._counted: weakref.ref[torch.nn.Module] | None = None
+        self._hooked: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
 
-    def arm(self) -> None:
-        self._is_armed = True
+    def __reduce__(self) -> Any:
+        """A copy of a model has a copy of its hook, which never counts."""
+        return _counter_of_a_copy, ()
+
+    def arm(self, model: torch.nn.Module, token_range: tuple[int, int]) -> None:
+        counted = _generating(model)
+        if counted not in self._hooked:
+            self._hooked.add(counted)
+            counted.register_forward_pre_hook(self._count, prepend=True)
+        self._counted = weakref.ref(counted)
+        self._first, self._last = token_range
         self._calls = 0
 
     def disarm(self) -> None:
-        self._is_armed = False
+        self._counted = None
 
-    def _count(self, *_: Any) -> None:
-        if not self._is_armed:
+    def _count(self, module: torch.nn.Module, _: Any) -> None:
+        if self._counted is None or self._counted() is not module:
             return
         if self._calls == self._first:
             self._window.set(True)
         elif self._calls == self._last + 1:
             self._window.set(False)
         self._calls += 1
+
+
+def _counter_of_a_copy() -> TokenCounter:
+    return TokenCounter(Window())
+
+
+def _generating(model: torch.nn.Module) -> torch.nn.Module:
+    """The module that is called once per token. Wrappers for training hand each call on to what they wrap,
+    and a generating loop calls that one itself."""
+    while type(model).__name__ in ("DistributedDataParallel", "FullyShardedDataParallel"):
+        model = model.module
+    return model
 
 
 def _watch_process(service: Service) -> None:

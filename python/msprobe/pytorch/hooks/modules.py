@@ -95,12 +95,19 @@ class ModuleHooks:
 class ModuleHook:
     """The hooks of one module. They return nothing, so arguments and results stay what they are."""
 
+    # A copy of a model, such as a reference model made from the actor, has copies of the hooks.
+    is_copy = False
+
     def __init__(self, hooks: ModuleHooks, module: int, is_compiled: bool) -> None:
         self._hooks = hooks
         self._module = module
         self._is_compiled = is_compiled
         self._parameters: dict[str, weakref.ref[torch.Tensor]] = {}
         self.is_enabled = True
+
+    def __reduce__(self) -> Any:
+        """Models are copied and saved with their hooks; a copy is not recorded until it is hooked itself."""
+        return _hook_of_a_copy, ()
 
     def before(self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if not self.is_enabled or is_compiling():
@@ -114,7 +121,7 @@ class ModuleHook:
     def after(
         self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any
     ) -> None:
-        if is_compiling():
+        if self.is_copy or is_compiling():
             return
         hooks = self._hooks
         calls = hooks.running.calls
@@ -145,6 +152,13 @@ class ModuleHook:
                 continue
             parameter.register_hook(hooks.collector.parameter_hook(self._module, name, hooks.window))
             self._parameters[name] = weakref.ref(parameter)
+
+
+def _hook_of_a_copy() -> ModuleHook:
+    hook = ModuleHook.__new__(ModuleHook)
+    hook.is_copy = True
+    hook.is_enabled = False
+    return hook
 
 
 class _Sink:
