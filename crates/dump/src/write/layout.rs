@@ -49,6 +49,14 @@ pub enum LayoutError {
 }
 
 impl LayoutError {
+    /// Whether the system refused, rather than a rule of ours.
+    pub const fn is_of_system(&self) -> bool {
+        matches!(
+            self,
+            LayoutError::NotADirectory(_) | LayoutError::Permission(_) | LayoutError::Create { .. }
+        )
+    }
+
     /// The number of the `FileCheckException` that scripts catch; `None` for the limit of recursion, which is a
     /// `MsprobeException` of code 2.
     pub const fn file_check_code(&self) -> Option<u8> {
@@ -150,11 +158,17 @@ pub fn check_path(path: &Path) -> Result<(), LayoutError> {
     Ok(())
 }
 
+/// Whether a file of this name may be created in a directory that was checked.
+pub(crate) fn is_plain_name(name: &str) -> bool {
+    name.len() <= MAX_NAME_CHARS && name.bytes().all(|byte| is_allowed(byte) && byte != b'/')
+}
+
 fn is_allowed(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_./-".contains(&byte)
 }
 
-fn create_dir(path: &Path) -> Result<(), LayoutError> {
+/// Creates a directory and what is missing above it, all by the rules for paths.
+pub fn create_dir(path: &Path) -> Result<(), LayoutError> {
     check_path(path)?;
     let real = real_path(path).map_err(|error| failed(path, &error))?;
     let missing: Vec<&Path> = real.ancestors().take_while(|dir| !dir.is_dir()).collect();
