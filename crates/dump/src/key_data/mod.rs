@@ -8,4 +8,4 @@ mod record;
 mod writer;
 
 pub use self::record::Grouping;
-pub use self::writer::{AddError, Elements, Entry, KeyDataWriter, SystemError};
+pub use self::writer::{AddError, Elements, Entry, KeyDataWriter};

@@ -55,12 +55,9 @@ pub enum AddError {
     View(#[from] ViewError),
 }
 
-/// The system cannot do what key data needs at all.
-pub type SystemError = io::Error;
-
 impl KeyDataWriter {
     /// A writer that keeps at most so many bytes of tensors. With `names_dtype` JSON files tell the dtype.
-    pub fn new(stored: Stored, names_dtype: bool, budget_bytes: usize) -> Result<KeyDataWriter, SystemError> {
+    pub fn new(stored: Stored, names_dtype: bool, budget_bytes: usize) -> io::Result<KeyDataWriter> {
         // One thread: files are written in the order of the calls.
         Ok(KeyDataWriter { pool: TensorPool::new(1, budget_bytes)?, stored, names_dtype })
     }
@@ -153,7 +150,7 @@ impl Entry {
 fn unmade(directory: &Path, error: &LayoutError) -> WriteError {
     let (kind, reason) = match error {
         LayoutError::Permission(_) => (io::ErrorKind::PermissionDenied, "permission denied".to_owned()),
-        LayoutError::Create { reason, .. } => (io::ErrorKind::Other, reason.clone()),
+        LayoutError::Create { kind, reason, .. } => (*kind, reason.clone()),
         _ => (io::ErrorKind::NotADirectory, "there is something else in its place".to_owned()),
     };
     WriteError { path: directory.to_owned(), kind, reason }

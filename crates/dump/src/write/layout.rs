@@ -43,6 +43,8 @@ pub enum LayoutError {
     Create {
         /// What could not be created.
         path: PathBuf,
+        /// What kind of error the system reported.
+        kind: io::ErrorKind,
         /// What the system said.
         reason: String,
     },
@@ -116,7 +118,7 @@ impl StepDir {
         let path = self.tensor_path();
         create_dir(&path)?;
         for name in names_in(&path) {
-            let owner = name.to_str().and_then(super::tensors::owner_of_partial);
+            let owner = name.to_str().and_then(super::tensor_jobs::owner_of_partial);
             if owner.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
                 // It is in nobody's way if it stays.
                 let _ = fs::remove_file(path.join(name));
@@ -197,7 +199,7 @@ fn failed(path: &Path, error: &io::Error) -> LayoutError {
     match error.kind() {
         io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => LayoutError::NotADirectory(path),
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => LayoutError::Permission(path),
-        _ => LayoutError::Create { path, reason: error.to_string() },
+        kind => LayoutError::Create { path, kind, reason: error.to_string() },
     }
 }
 
