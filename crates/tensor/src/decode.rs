@@ -87,6 +87,20 @@ pub(crate) fn as_f32<'a>(view: &TensorView<'a>) -> Option<Decoded<'a, f32>> {
     })
 }
 
+/// The view as `f32`, rounded to nearest where it must be; of complex numbers the real parts.
+pub(crate) fn rounded_to_f32<'a>(view: &TensorView<'a>) -> Option<Decoded<'a, f32>> {
+    Some(match view.dtype() {
+        DType::U32 => Decoded::converted(view, each(|value: u32| value as f32)),
+        DType::I32 => Decoded::converted(view, each(|value: i32| value as f32)),
+        // Not by way of f64, which would round twice.
+        DType::U64 => Decoded::converted(view, each(|value: u64| value as f32)),
+        DType::I64 => Decoded::converted(view, each(|value: i64| value as f32)),
+        DType::F64 => Decoded::converted(view, each(|value: f64| value as f32)),
+        DType::C64 | DType::C128 => return rounded_to_f32(&view.real_part()?),
+        _ => return as_f32(view),
+    })
+}
+
 /// The view as `f64` (64-bit integers round to nearest); `None` for complex dtypes.
 pub(crate) fn as_f64<'a>(view: &TensorView<'a>) -> Option<Decoded<'a, f64>> {
     Some(match view.dtype() {

@@ -1,4 +1,4 @@
-//! JSON text exactly as Python's `json.dumps(value, indent=1)` writes it.
+//! JSON text exactly as Python's `json.dumps` writes it, with `indent=1` unless told otherwise.
 //!
 //! The text of one value is built in one string, front to back, without a tree in between: it runs once per tensor
 //! of a training step. The caller keeps the grammar (a key before each member, an end for each beginning).
@@ -16,6 +16,8 @@ pub struct JsonText {
     depth: usize,
     /// Containers that are open in this text.
     level: usize,
+    /// Blanks per level, beyond the first.
+    more_indent: usize,
     /// The innermost container has no element yet.
     fresh: bool,
     /// A key waits for its value.
@@ -31,6 +33,11 @@ impl JsonText {
     /// An empty text with memory for `bytes`.
     pub fn with_capacity(depth: usize, bytes: usize) -> JsonText {
         JsonText { text: String::with_capacity(bytes), depth, ..JsonText::default() }
+    }
+
+    /// An empty text of a document of its own, with this `indent` (at least one).
+    pub fn indented(indent: usize) -> JsonText {
+        JsonText { more_indent: indent.saturating_sub(1), ..JsonText::default() }
     }
 
     /// `{`
@@ -146,7 +153,7 @@ impl JsonText {
 
     fn break_line(&mut self) {
         self.text.push('\n');
-        push_blanks(&mut self.text, self.depth + self.level);
+        push_blanks(&mut self.text, (self.depth + self.level) * (1 + self.more_indent));
     }
 }
 

@@ -43,12 +43,22 @@ pub enum LayoutError {
     Create {
         /// What could not be created.
         path: PathBuf,
+        /// What kind of error the system reported.
+        kind: io::ErrorKind,
         /// What the system said.
         reason: String,
     },
 }
 
 impl LayoutError {
+    /// Whether the system refused, rather than a rule of ours.
+    pub const fn is_of_system(&self) -> bool {
+        matches!(
+            self,
+            LayoutError::NotADirectory(_) | LayoutError::Permission(_) | LayoutError::Create { .. }
+        )
+    }
+
     /// The number of the `FileCheckException` that scripts catch; `None` for the limit of recursion, which is a
     /// `MsprobeException` of code 2.
     pub const fn file_check_code(&self) -> Option<u8> {
@@ -108,7 +118,7 @@ impl StepDir {
         let path = self.tensor_path();
         create_dir(&path)?;
         for name in names_in(&path) {
-            let owner = name.to_str().and_then(super::tensors::owner_of_partial);
+            let owner = name.to_str().and_then(super::tensor_jobs::owner_of_partial);
             if owner.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
                 // It is in nobody's way if it stays.
                 let _ = fs::remove_file(path.join(name));
@@ -150,11 +160,17 @@ pub fn check_path(path: &Path) -> Result<(), LayoutError> {
     Ok(())
 }
 
+/// Whether a file of this name may be created in a directory that was checked.
+pub(crate) fn is_plain_name(name: &str) -> bool {
+    name.len() <= MAX_NAME_CHARS && name.bytes().all(|byte| is_allowed(byte) && byte != b'/')
+}
+
 fn is_allowed(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_./-".contains(&byte)
 }
 
-fn create_dir(path: &Path) -> Result<(), LayoutError> {
+/// Creates a directory and what is missing above it, all by the rules for paths.
+pub fn create_dir(path: &Path) -> Result<(), LayoutError> {
     check_path(path)?;
     let real = real_path(path).map_err(|error| failed(path, &error))?;
     let missing: Vec<&Path> = real.ancestors().take_while(|dir| !dir.is_dir()).collect();
@@ -183,7 +199,7 @@ fn failed(path: &Path, error: &io::Error) -> LayoutError {
     match error.kind() {
         io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => LayoutError::NotADirectory(path),
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => LayoutError::Permission(path),
-        _ => LayoutError::Create { path, reason: error.to_string() },
+        kind => LayoutError::Create { path, kind, reason: error.to_string() },
     }
 }
 

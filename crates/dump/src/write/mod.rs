@@ -8,15 +8,18 @@ mod layout;
 mod queue;
 mod records;
 mod stream;
+mod tensor_jobs;
 mod tensors;
 mod writer;
 
 pub use self::error::WriteError;
 pub use self::json::JsonText;
 pub(crate) use self::json::push_float;
-pub use self::layout::{Earlier, LayoutError, StepDir, check_path};
+pub(crate) use self::layout::is_plain_name;
+pub use self::layout::{Earlier, LayoutError, StepDir, check_path, create_dir};
 pub use self::records::Header;
 pub use self::stream::StreamFile;
+pub use self::tensor_jobs::{HostTensor, Target};
 pub use self::tensors::TensorPool;
 pub use self::writer::{
     FLUSH_BYTES, FLUSH_INTERVAL, Files, HOLD_BYTES, HOLD_TIME, QUEUE_BYTES, RecordId, StepWriter,

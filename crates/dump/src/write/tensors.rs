@@ -1,18 +1,18 @@
-//! Tensor files, written by a few threads from memory that is used again and again.
+//! Files written by a few threads from memory that is used again and again.
 //!
 //! Whoever saves a tensor copies its elements once, into a buffer of the pool, and goes on; a thread writes them
 //! to a file under a temporary name, which becomes its real one when the file is whole. Buffers are kept: fresh
-//! memory costs more than the copy. Memory stays within the budget, and who would exceed it waits; a tensor
-//! that alone is larger is let through when nothing else is under way.
+//! memory costs more than the copy. A tensor that nobody else will change is kept itself instead. Memory stays
+//! within the budget, and who would exceed it waits; a tensor that alone is larger is let through when nothing else
+//! is under way. A pool of one thread writes in the order of the calls.
 //!
 //! In a forked child the pool does nothing: the threads stayed with the parent.
 
 use std::collections::VecDeque;
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -21,17 +21,7 @@ use msprobe_tensor::files::pt_write::write_tensor;
 use msprobe_tensor::{DType, TensorView};
 
 use super::error::WriteError;
-use super::stream::FILE_MODE;
-
-/// What a file under way costs at least, so that many tiny ones are bounded too.
-const LEAST_BYTES: usize = 4096;
-const PARTIAL_PREFIX: &str = ".part-";
-
-/// The process that writes a file of this temporary name.
-pub(super) fn owner_of_partial(name: &str) -> Option<u32> {
-    let (pid, _) = name.strip_prefix(PARTIAL_PREFIX)?.split_once('-')?;
-    pid.parse().ok()
-}
+use super::tensor_jobs::{Content, Fill, HostTensor, Job, LEAST_BYTES, Memory, Target, cost, write_file};
 
 /// The pool. Shared between threads by reference.
 #[derive(Debug)]
@@ -68,15 +58,6 @@ struct State {
     reported: bool,
 }
 
-/// A tensor on its way to its file.
-#[derive(Debug)]
-struct Job {
-    path: PathBuf,
-    buffer: Vec<u8>,
-    dtype: DType,
-    shape: Vec<usize>,
-}
-
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -85,10 +66,6 @@ impl Shared {
     fn fits(&self, state: &State, bytes: usize) -> bool {
         state.busy == 0 || state.busy_bytes + bytes <= self.budget_bytes
     }
-}
-
-fn cost(buffer_bytes: usize) -> usize {
-    buffer_bytes.max(LEAST_BYTES)
 }
 
 impl State {
@@ -111,14 +88,19 @@ impl State {
             }
             vec![0; bytes]
         };
-        self.busy += 1;
-        self.busy_bytes += cost(buffer.len());
+        self.begin(cost(buffer.len()));
         buffer
     }
 
-    fn give_back(&mut self, buffer: Vec<u8>, budget_bytes: usize) {
+    fn begin(&mut self, cost: usize) {
+        self.busy += 1;
+        self.busy_bytes += cost;
+    }
+
+    fn give_back(&mut self, memory: Memory, budget_bytes: usize) {
         self.busy -= 1;
-        self.busy_bytes -= cost(buffer.len());
+        self.busy_bytes -= memory.cost();
+        let Memory::Buffer { bytes: buffer, .. } = memory else { return };
         if self.free_bytes + self.busy_bytes + buffer.len() <= budget_bytes && !buffer.is_empty() {
             let at = self.free.partition_point(|other| other.len() < buffer.len());
             self.free_bytes += buffer.len();
@@ -147,23 +129,79 @@ impl TensorPool {
         Ok(pool)
     }
 
-    /// Saves a tensor under `path`, replacing a file of that name; 8-bit floats are saved as float32. Returns when
-    /// its elements are copied. The directory must exist.
+    /// Saves a tensor as a `.pt` file under `path`, replacing one of that name; 8-bit floats are saved as float32.
+    /// Returns when its elements are copied. The directory must exist.
     pub fn save(&self, path: PathBuf, view: &TensorView<'_>) {
-        if self.shared.failed.load(Ordering::Acquire) || self.is_foreign() {
-            return;
-        }
         let dtype = if view.dtype().is_float8() { DType::F32 } else { view.dtype() };
-        let bytes = view.numel() * dtype.size_bytes();
-        let Some(mut buffer) = self.reserve(bytes) else { return };
-        if dtype == view.dtype() {
-            view.copy_to(&mut buffer[..bytes]);
-        } else {
-            view.copy_float8_to_f32(&mut buffer[..bytes]);
-        }
-        let job = Job { path, buffer, dtype, shape: view.shape().to_vec() };
-        self.shared.lock().jobs.push_back(job);
+        let copy = |out: &mut [u8]| {
+            if dtype == view.dtype() {
+                view.copy_to(out);
+            } else {
+                view.copy_float8_to_f32(out);
+            }
+        };
+        let target = Target { path, modified: None };
+        let fill = |file: &mut File, view: &TensorView<'_>| write_tensor(file, view);
+        self.copy_and_push(target, dtype, view.shape(), copy, Box::new(fill));
+    }
+
+    /// Saves a tensor with what `fill` makes of its elements. Returns when they are copied.
+    pub fn save_copy(
+        &self,
+        target: Target,
+        view: &TensorView<'_>,
+        fill: impl FnOnce(&mut File, &TensorView<'_>) -> io::Result<()> + Send + 'static,
+    ) {
+        self.copy_and_push(target, view.dtype(), view.shape(), |out| view.copy_to(out), Box::new(fill));
+    }
+
+    /// Saves a tensor of `size_bytes` that the pool may keep until it is written.
+    pub fn save_held(
+        &self,
+        target: Target,
+        tensor: Box<dyn HostTensor>,
+        size_bytes: usize,
+        fill: impl FnOnce(&mut File, &TensorView<'_>) -> io::Result<()> + Send + 'static,
+    ) {
+        let memory = Memory::Held { tensor, size_bytes };
+        self.push(Job { target, memory, content: Content::Tensor(Box::new(fill)) });
+    }
+
+    /// Saves a text that is asked for when it is its turn.
+    pub fn save_text(&self, target: Target, text: impl FnOnce() -> String + Send + 'static) {
+        self.push(Job { target, memory: Memory::Nothing, content: Content::Text(Box::new(text)) });
+    }
+
+    fn copy_and_push(
+        &self,
+        target: Target,
+        dtype: DType,
+        shape: &[usize],
+        copy: impl FnOnce(&mut [u8]),
+        fill: Fill,
+    ) {
+        let size_bytes = shape.iter().product::<usize>() * dtype.size_bytes();
+        let Some(mut state) = self.wait_for_room(size_bytes) else { return };
+        let mut bytes = state.take_buffer(size_bytes, self.shared.budget_bytes);
+        drop(state);
+        copy(&mut bytes[..size_bytes]);
+        let memory = Memory::Buffer { bytes, dtype, shape: shape.to_vec() };
+        self.shared.lock().jobs.push_back(Job { target, memory, content: Content::Tensor(fill) });
         self.shared.work.notify_one();
+    }
+
+    fn push(&self, job: Job) {
+        let Some(mut state) = self.wait_for_room(job.memory.cost()) else { return };
+        state.begin(job.memory.cost());
+        state.jobs.push_back(job);
+        drop(state);
+        self.shared.work.notify_one();
+    }
+
+    /// Ends it because something belonging to these files could not be made.
+    pub fn fail(&self, error: WriteError) {
+        self.shared.lock().failure.get_or_insert(error);
+        self.shared.failed.store(true, Ordering::Release);
     }
 
     /// Waits until everything saved so far is on disk. The first failure is reported once.
@@ -171,18 +209,29 @@ impl TensorPool {
         if self.is_foreign() {
             return Ok(());
         }
+        self.wait();
+        self.take_failure().map_or(Ok(()), Err)
+    }
+
+    /// Waits until nothing is under way.
+    pub fn wait(&self) {
+        if self.is_foreign() {
+            return;
+        }
         let mut state = self.shared.lock();
         while state.busy > 0 {
             state = self.shared.done.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        match &state.failure {
-            Some(failure) if !state.reported => {
-                let failure = failure.clone();
-                state.reported = true;
-                Err(failure)
-            }
-            _ => Ok(()),
+    }
+
+    /// The first failure, unless it was reported before.
+    pub fn take_failure(&self) -> Option<WriteError> {
+        if !self.shared.failed.load(Ordering::Acquire) {
+            return None;
         }
+        let mut state = self.shared.lock();
+        let first = !std::mem::replace(&mut state.reported, true);
+        state.failure.clone().filter(|_| first)
     }
 
     /// The first failure; after it nothing is written any more.
@@ -195,13 +244,16 @@ impl TensorPool {
         self.process != std::process::id()
     }
 
-    /// Waits until the budget allows it. `None` after a failure.
-    fn reserve(&self, bytes: usize) -> Option<Vec<u8>> {
+    /// Waits until the budget allows so many bytes. `None` after a failure, and in a forked child.
+    fn wait_for_room(&self, bytes: usize) -> Option<MutexGuard<'_, State>> {
+        if self.shared.failed.load(Ordering::Acquire) || self.is_foreign() {
+            return None;
+        }
         let mut state = self.shared.lock();
         while state.failure.is_none() && !self.shared.fits(&state, cost(bytes)) {
             state = self.shared.done.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        state.failure.is_none().then(|| state.take_buffer(bytes, self.shared.budget_bytes))
+        state.failure.is_none().then_some(state)
     }
 }
 
@@ -226,7 +278,7 @@ impl Drop for TensorPool {
 fn work(shared: &Shared) {
     let mut state = shared.lock();
     loop {
-        let Some(job) = state.jobs.pop_front() else {
+        let Some(Job { target, memory, content }) = state.jobs.pop_front() else {
             if state.stop {
                 return;
             }
@@ -237,44 +289,29 @@ fn work(shared: &Shared) {
         let number = shared.files.fetch_add(1, Ordering::Relaxed);
         let skip = shared.failed.load(Ordering::Acquire);
         // Whoever waits for this file must not wait for ever.
-        let done =
-            if skip { Ok(Ok(())) } else { catch_unwind(AssertUnwindSafe(|| write_file(&job, number))) };
+        let write = || write_file(&target, &memory, content, number);
+        let done = if skip { Ok(Ok(())) } else { catch_unwind(AssertUnwindSafe(write)) };
         let done = done.unwrap_or_else(|_| Err(io::Error::other("the writer panicked")));
         state = shared.lock();
         if let Err(error) = done {
-            state.failure.get_or_insert(WriteError::new(&job.path, &error));
+            state.failure.get_or_insert(WriteError::new(&target.path, &error));
             shared.failed.store(true, Ordering::Release);
         }
-        state.give_back(job.buffer, shared.budget_bytes);
+        state.give_back(memory, shared.budget_bytes);
         shared.done.notify_all();
     }
 }
 
-fn write_file(job: &Job, number: u64) -> io::Result<()> {
-    let name = format!("{PARTIAL_PREFIX}{}-{number}", std::process::id());
-    let partial = job.path.with_file_name(name);
-    let done = write_partial(&partial, job).and_then(|()| fs::rename(&partial, &job.path));
-    if done.is_err() {
-        // The first error is the one to report.
-        let _ = fs::remove_file(&partial);
-    }
-    done
-}
-
-fn write_partial(partial: &Path, job: &Job) -> io::Result<()> {
-    let mut file: File =
-        OpenOptions::new().write(true).create(true).truncate(true).mode(FILE_MODE).open(partial)?;
-    file.set_permissions(Permissions::from_mode(FILE_MODE))?;
-    let view = TensorView::contiguous(job.dtype, job.shape.clone(), &job.buffer).map_err(io::Error::other)?;
-    write_tensor(&mut file, &view)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::io::Write;
     use std::os::unix::fs::MetadataExt;
+    use std::path::Path;
+    use std::time::SystemTime;
 
-    use msprobe_tensor::Endian;
     use msprobe_tensor::files::TensorFile;
+    use msprobe_tensor::{Endian, ViewError};
 
     use super::*;
 
@@ -361,5 +398,54 @@ mod tests {
         pool.drain().unwrap();
         assert!(pool.failure().unwrap().contains("missing/x.pt"));
         assert_eq!(names(dir.path()), 0);
+    }
+    struct Kept(Vec<u8>);
+
+    impl HostTensor for Kept {
+        fn view(&self) -> Result<TensorView<'_>, ViewError> {
+            TensorView::contiguous(DType::U8, vec![self.0.len()], &self.0)
+        }
+    }
+
+    #[test]
+    fn one_thread_writes_in_order_and_files_bear_their_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let pool = TensorPool::new(1, 16 << 10).unwrap();
+        let long_ago = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        for index in 0..50usize {
+            let at = |name: &str| Target {
+                path: dir.path().join(format!("{index}.{name}")),
+                modified: Some(long_ago),
+            };
+            let note = |seen: &Arc<Mutex<Vec<usize>>>, what| {
+                let seen = Arc::clone(seen);
+                move || seen.lock().unwrap().push(what)
+            };
+            let fill = |note: Box<dyn FnOnce() + Send>| {
+                move |file: &mut File, view: &TensorView<'_>| {
+                    note();
+                    file.write_all(view.as_bytes().unwrap())
+                }
+            };
+            let bytes = vec![7u8; index * 500];
+            let view = TensorView::contiguous(DType::U8, vec![bytes.len()], &bytes).unwrap();
+            pool.save_copy(at("copy"), &view, fill(Box::new(note(&seen, 3 * index))));
+            let kept = Box::new(Kept(bytes.clone()));
+            pool.save_held(at("held"), kept, bytes.len(), fill(Box::new(note(&seen, 3 * index + 1))));
+            let last = note(&seen, 3 * index + 2);
+            pool.save_text(at("text"), move || {
+                last();
+                "text".to_owned()
+            });
+        }
+        pool.drain().unwrap();
+        assert_eq!(*seen.lock().unwrap(), (0..150).collect::<Vec<_>>());
+        assert_eq!(names(dir.path()), 150);
+        for name in ["20.copy", "20.held"] {
+            assert_eq!(fs::read(dir.path().join(name)).unwrap(), vec![7; 10_000]);
+        }
+        let meta = fs::metadata(dir.path().join("49.text")).unwrap();
+        assert_eq!((meta.modified().unwrap(), meta.mode() & 0o7777), (long_ago, 0o640));
     }
 }

@@ -11,6 +11,7 @@ use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 
 use super::Collector;
+use crate::exceptions::layout_exception;
 
 /// JSON and tensor files of an earlier run.
 type Earlier = (usize, usize);
@@ -99,27 +100,4 @@ impl Collector {
 fn of_device(figures: [f64; 4]) -> Statistics {
     let [max, min, mean, norm] = figures.map(|figure| Some(Number::Float(figure)));
     Statistics { max, min, mean, norm, ..Statistics::default() }
-}
-
-/// A path that breaks the rules is the script's mistake, and the exception is the one scripts know; a directory that
-/// cannot be made is the system's.
-fn layout_exception(py: Python<'_>, error: &LayoutError) -> PyErr {
-    if matches!(
-        error,
-        LayoutError::NotADirectory(_) | LayoutError::Permission(_) | LayoutError::Create { .. }
-    ) {
-        return PyOSError::new_err(error.to_string());
-    }
-    let (class, code) = match error.file_check_code() {
-        Some(code) => ("FileCheckException", code),
-        None => ("MsprobeException", 2),
-    };
-    let raised = py
-        .import("msprobe.core.common.exceptions")
-        .and_then(|module| module.getattr(class))
-        .and_then(|class| class.call1((code, error.to_string())));
-    match raised {
-        Ok(instance) => PyErr::from_value(instance),
-        Err(error) => error,
-    }
 }

@@ -6,6 +6,7 @@
 //! untrusted length, no recursion follows untrusted nesting, arithmetic is checked.
 
 pub mod npy;
+pub mod npy_measured;
 mod numpy;
 mod open;
 mod pickle;

@@ -68,15 +68,20 @@ pub fn parse(file: &[u8]) -> Result<Index, FormatError> {
 /// Writes a tensor as numpy's `np.save` would: version 1.0, row-major, little-endian. The elements are
 /// streamed, never gathered as a whole.
 pub fn write(out: &mut impl Write, view: &TensorView<'_>) -> io::Result<()> {
-    let header = header_text(view.dtype(), view.shape());
+    write_header(out, view.dtype(), view.shape())?;
+    view.try_for_each_bytes(0..view.numel(), |bytes| out.write_all(bytes))
+}
+
+/// What stands before the elements.
+pub(super) fn write_header(out: &mut impl Write, dtype: DType, shape: &[usize]) -> io::Result<()> {
+    let header = header_text(dtype, shape);
     let header_len = u16::try_from(header.len()).map_err(|_| {
         io::Error::new(io::ErrorKind::InvalidInput, "too many dimensions for a version 1.0 .npy header")
     })?;
     out.write_all(MAGIC)?;
     out.write_all(&[1, 0])?;
     out.write_all(&header_len.to_le_bytes())?;
-    out.write_all(header.as_bytes())?;
-    view.try_for_each_bytes(0..view.numel(), |bytes| out.write_all(bytes))
+    out.write_all(header.as_bytes())
 }
 
 fn header_text(dtype: DType, shape: &[usize]) -> String {

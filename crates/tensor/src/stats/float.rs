@@ -1,8 +1,10 @@
 //! Statistics of real floating-point tensors.
 
+use std::ops::Range;
+
 use super::{Number, Statistics};
 use crate::decode::Decoded;
-use crate::parallel::{OnChunk, reduce_blocks};
+use crate::parallel::{OnChunk, blocks, reduce_blocks};
 use crate::real::Real;
 use crate::simd::{Level, Row, Vector, by_level, split_rows};
 
@@ -14,7 +16,7 @@ const SQUARES_UNDERFLOW: f64 = 1e-280;
 
 /// Sums over the finite elements of a chunk, and counts of the others.
 #[derive(Clone, Copy)]
-struct Partial {
+pub(crate) struct Partial {
     sum: f64,
     squares: f64,
     max: f64,
@@ -37,7 +39,7 @@ impl Partial {
         zeros: 0,
     };
 
-    fn merge(self, other: Partial) -> Partial {
+    pub(crate) fn merge(self, other: Partial) -> Partial {
         Partial {
             sum: self.sum + other.sum,
             squares: self.squares + other.squares,
@@ -59,6 +61,28 @@ pub(super) fn of_float<W: Real>(
 ) -> Statistics {
     let of_block = |block: &[W]| of_block(level, block);
     let partial = reduce_blocks(numel, values, on_chunk, of_block, Partial::merge).unwrap_or(Partial::EMPTY);
+    finish_sums(numel, partial, values)
+}
+
+/// Sums of one chunk, on this thread, for whoever has another use for its blocks. Chunks merged in order give the bits
+/// of [`of_float`].
+pub(crate) fn of_chunk<W: Real>(
+    level: Level,
+    values: &Decoded<'_, W>,
+    chunk: Range<usize>,
+    scratch: &mut Vec<W>,
+    mut on_block: impl FnMut(&[W]),
+) -> Option<Partial> {
+    let parts = blocks(chunk).map(|(start, len)| {
+        let block = values.read(start, len, scratch);
+        on_block(block);
+        of_block(level, block)
+    });
+    parts.reduce(Partial::merge)
+}
+
+/// What merged chunks say about the tensor.
+pub(crate) fn finish_sums<W: Real>(numel: usize, partial: Partial, values: &Decoded<'_, W>) -> Statistics {
     finish(numel, partial, |scale| rescaled_sums(numel, values, scale))
 }
 

@@ -6,8 +6,11 @@
 //! and chunks, so the same elements give the same bits on any number of threads and any CPU.
 
 mod complex;
-mod float;
+mod figures;
+pub(crate) mod float;
 mod integer;
+
+pub use figures::{Arithmetic, Figures};
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};

@@ -1,0 +1,118 @@
+//! One file of the pool: what it is made of, and how it gets its name.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use msprobe_tensor::{DType, TensorView, ViewError};
+
+use super::stream::FILE_MODE;
+
+/// What a file under way costs at least, so that many tiny ones are bounded too.
+pub(super) const LEAST_BYTES: usize = 4096;
+const PARTIAL_PREFIX: &str = ".part-";
+
+/// The process that writes a file of this temporary name.
+pub(super) fn owner_of_partial(name: &str) -> Option<u32> {
+    let (pid, _) = name.strip_prefix(PARTIAL_PREFIX)?.split_once('-')?;
+    pid.parse().ok()
+}
+
+/// A file to write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// Where it belongs. The directory must exist; a file of that name is replaced.
+    pub path: PathBuf,
+    /// The time it is to bear. `None`: that of writing.
+    pub modified: Option<SystemTime>,
+}
+
+/// A tensor in host memory that nobody changes any more.
+pub trait HostTensor: Send {
+    /// Its elements.
+    fn view(&self) -> Result<TensorView<'_>, ViewError>;
+}
+
+/// Puts elements into a file.
+pub(super) type Fill = Box<dyn FnOnce(&mut File, &TensorView<'_>) -> io::Result<()> + Send>;
+
+/// A file under way.
+pub(super) struct Job {
+    pub(super) target: Target,
+    pub(super) memory: Memory,
+    pub(super) content: Content,
+}
+
+/// What becomes of its memory.
+pub(super) enum Content {
+    Tensor(Fill),
+    Text(Box<dyn FnOnce() -> String + Send>),
+}
+
+/// What a job keeps until its file is written.
+pub(super) enum Memory {
+    Nothing,
+    Buffer { bytes: Vec<u8>, dtype: DType, shape: Vec<usize> },
+    Held { tensor: Box<dyn HostTensor>, size_bytes: usize },
+}
+
+impl fmt::Debug for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Job").field("target", &self.target).finish_non_exhaustive()
+    }
+}
+
+impl Memory {
+    pub(super) fn cost(&self) -> usize {
+        match self {
+            Memory::Nothing => cost(0),
+            Memory::Buffer { bytes, .. } => cost(bytes.len()),
+            Memory::Held { size_bytes, .. } => cost(*size_bytes),
+        }
+    }
+
+    fn view(&self) -> Result<TensorView<'_>, ViewError> {
+        match self {
+            Memory::Nothing => TensorView::contiguous(DType::U8, vec![0], &[]),
+            Memory::Buffer { bytes, dtype, shape } => TensorView::contiguous(*dtype, shape.clone(), bytes),
+            Memory::Held { tensor, .. } => tensor.view(),
+        }
+    }
+}
+
+/// What so much memory counts in the budget.
+pub(super) fn cost(buffer_bytes: usize) -> usize {
+    buffer_bytes.max(LEAST_BYTES)
+}
+
+/// Writes a file under a temporary name, which becomes its real one when the file is whole.
+pub(super) fn write_file(target: &Target, memory: &Memory, content: Content, number: u64) -> io::Result<()> {
+    let name = format!("{PARTIAL_PREFIX}{}-{number}", std::process::id());
+    let partial = target.path.with_file_name(name);
+    let done = write_partial(&partial, target.modified, memory, content)
+        .and_then(|()| fs::rename(&partial, &target.path));
+    if done.is_err() {
+        // The first error is the one to report.
+        let _ = fs::remove_file(&partial);
+    }
+    done
+}
+
+fn write_partial(
+    partial: &Path,
+    modified: Option<SystemTime>,
+    memory: &Memory,
+    content: Content,
+) -> io::Result<()> {
+    let mut file: File =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(FILE_MODE).open(partial)?;
+    file.set_permissions(Permissions::from_mode(FILE_MODE))?;
+    match content {
+        Content::Tensor(fill) => fill(&mut file, &memory.view().map_err(io::Error::other)?)?,
+        Content::Text(text) => file.write_all(text().as_bytes())?,
+    }
+    modified.map_or(Ok(()), |time| file.set_modified(time))
+}
