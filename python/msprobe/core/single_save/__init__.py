@@ -1,0 +1,1 @@
+"""Key data of reinforcement-learning runs: saving it, and comparing two runs."""
