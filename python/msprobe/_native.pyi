@@ -195,3 +195,24 @@ def compare_common_dirs(
 def merge_tables(
     input_dir: _Path, output_dir: _Path, config: _Path, log: Callable[[str, str], None]
 ) -> Path: ...
+
+# Key data of reinforcement learning. An array has step, rank, micro_step, id and path.
+KEY_DATA_HEADERS: list[str]
+
+def key_data_level(kind: str, path: _Path) -> list[tuple[int, str]]: ...
+def find_key_data(
+    dir: _Path, log: Callable[[str, str], None]
+) -> dict[str, list[tuple[int, int, int, int, str]]]: ...
+def compare_key_arrays(
+    first: Described, second: Described
+) -> tuple[float, float, float, int | None, float, float]: ...
+def compare_key(
+    key: str,
+    first: Sequence[tuple[int, int, int, int, str]],
+    second: Sequence[tuple[int, int, int, int, str]],
+    table: _Path,
+    log: Callable[[str, str], None],
+) -> None: ...
+def compare_key_data(
+    dir1: _Path, dir2: _Path, output: _Path, num_processes: int, log: Callable[[str, str], None]
+) -> str: ...

@@ -1,6 +1,6 @@
 //! Comparisons from Python. Arguments were checked by `msprobe.core.compare`; errors are raised as scripts know them.
 
-mod relay;
+pub(crate) mod relay;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -201,7 +201,7 @@ pub(crate) fn merge_tables(
 }
 
 /// `msprobe.core.common.exceptions.CompareException` with the number scripts test for.
-fn exception(py: Python<'_>, error: &CompareError) -> PyErr {
+pub(crate) fn exception(py: Python<'_>, error: &CompareError) -> PyErr {
     if error.code == Code::BrokenJson {
         return PyRuntimeError::new_err(error.message.clone());
     }

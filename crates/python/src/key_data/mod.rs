@@ -1,0 +1,15 @@
+//! Key data of reinforcement learning, from Python.
+
+mod compare;
+
+use pyo3::prelude::*;
+
+/// Adds the functions of this module.
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(compare::key_data_level, module)?)?;
+    module.add_function(wrap_pyfunction!(compare::find_key_data, module)?)?;
+    module.add_function(wrap_pyfunction!(compare::compare_key_arrays, module)?)?;
+    module.add_function(wrap_pyfunction!(compare::compare_key, module)?)?;
+    module.add("KEY_DATA_HEADERS", msprobe_compare::key_data::HEADERS)?;
+    Ok(())
+}

@@ -1,0 +1,1 @@
+"""Key data of reinforcement learning: saving it, and comparing two runs."""
