@@ -44,9 +44,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(compare::compare_graphs, module)?)?;
     module.add_function(wrap_pyfunction!(compare::compare_common_dirs, module)?)?;
     module.add_function(wrap_pyfunction!(compare::merge_tables, module)?)?;
-    module.add_class::<key_data::KeyDataWriter>()?;
-    module.add_class::<key_data::KeyDataEntry>()?;
-    module.add_function(wrap_pyfunction!(key_data::make_directory, module)?)?;
+    key_data::register(module)?;
     module.add_class::<collect::Collector>()?;
     module.add_class::<collect::ApiCall>()?;
     module.add_class::<collect::ApiBackward>()?;

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 pub use self::measure::{Incomparable, Measured, compare_arrays, compare_found, compare_keys};
-pub use self::run::{Outcome, compare_key_data, report};
+pub use self::run::{Outcome, compare_data_directories, compare_key_data};
 pub use self::table::{HEADERS, KeyTable, write_key_workbook};
 pub use self::tree::{Arrays, find_arrays};
 pub use self::verdict::Status;

@@ -59,7 +59,22 @@ pub fn compare_key_data(
             return Err(no_key_data(dir, data));
         }
     }
-    let keys = compare_keys([&data[0], &data[1]], console)?;
+    compare_data_directories([&data[0], &data[1]], output, formats, console)
+}
+
+/// The same, given the directories of the key data themselves; the dump paths are those above them.
+pub fn compare_data_directories(
+    data: [&Path; 2],
+    output: &Path,
+    formats: Formats,
+    console: &dyn Console,
+) -> Result<Outcome, CompareError> {
+    let keys = compare_keys(data, console)?;
+    let dirs = data.map(|data| match data.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+        Some(parent) => parent,
+        None => data,
+    });
     report(&keys, dirs, output, formats, console)
 }
 
@@ -74,7 +89,7 @@ fn no_key_data(dir: &Path, data: &Path) -> CompareError {
 }
 
 /// Judges and writes what was compared.
-pub fn report(
+fn report(
     keys: &[KeyComparison],
     dirs: [&Path; 2],
     output: &Path,

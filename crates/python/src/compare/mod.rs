@@ -201,7 +201,7 @@ pub(crate) fn merge_tables(
 }
 
 /// `msprobe.core.common.exceptions.CompareException` with the number scripts test for.
-fn exception(py: Python<'_>, error: &CompareError) -> PyErr {
+pub(crate) fn exception(py: Python<'_>, error: &CompareError) -> PyErr {
     if error.code == Code::BrokenJson {
         return PyRuntimeError::new_err(error.message.clone());
     }

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 
 use crate::compare::relay;
 
-/// Compares the key data below two dump paths with at most so many threads. Returns what is to be said about it: a line
+/// Compares the key data in two `data` directories with at most so many threads. Returns what is to be said about it: a line
 /// per key, and the answer.
 #[pyfunction]
 pub(crate) fn compare_key_data(
@@ -17,13 +17,13 @@ pub(crate) fn compare_key_data(
     dir1: PathBuf,
     dir2: PathBuf,
     output: PathBuf,
-    threads: usize,
+    num_processes: usize,
     log: &Bound<'_, PyAny>,
 ) -> PyResult<String> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let formats = Formats { xlsx: true, ..Formats::default() };
-    let outcome = relay::run_on(py, threads.min(cores), log, |console| {
-        key_data::compare_key_data([&dir1, &dir2], &output, formats, console)
+    let outcome = relay::run_on(py, num_processes.min(cores), log, |console| {
+        key_data::compare_data_directories([&dir1, &dir2], &output, formats, console)
     })?;
     let mut text = Vec::new();
     write_text(&outcome.table, false, &mut text)?;

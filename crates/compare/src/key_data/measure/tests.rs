@@ -255,8 +255,8 @@ fn the_number_of_threads_changes_nothing() {
     save(&a, "large/step0/rank0/micro_step0/large.npy", &large);
     save(&b, "large/step0/rank0/micro_step0/large.npy", &moved);
     for id in 0..20 {
-        save(&a, &format!("k/step0/rank0/micro_step0/k.{id}.npy"), &large[id..id * 2 + 1]);
-        save(&b, &format!("k/step0/rank0/micro_step0/k.{id}.npy"), &moved[id..id * 2 + 1]);
+        save(&a, &format!("k/step0/rank0/micro_step0/k.{id}.npy"), &large[id..=id * 2]);
+        save(&b, &format!("k/step0/rank0/micro_step0/k.{id}.npy"), &moved[id..=id * 2]);
     }
     let with = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();

@@ -1,0 +1,98 @@
+//! Arrays of two runs: found, measured, and one key written as a table.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use msprobe_compare::console::Silent;
+use msprobe_compare::key_data::{
+    Arrays, Incomparable, Place, compare_arrays, compare_found, find_arrays, tree, write_key_workbook,
+};
+use msprobe_compare::output::publish;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::compare::{exception, relay};
+use crate::tensor::Described;
+
+/// step, rank, micro_step, id, path
+type Found = (i64, i64, i64, i64, OsString);
+
+/// Numbers and paths of one level beneath `path`: `step`, `rank`, `micro_step` or `array`.
+#[pyfunction]
+pub(crate) fn key_data_level(py: Python<'_>, kind: &str, path: PathBuf) -> PyResult<Vec<(i64, OsString)>> {
+    let found = match kind {
+        "step" => tree::steps(&path, &Silent),
+        "rank" => tree::ranks(&path, &Silent),
+        "micro_step" => tree::micro_steps(&path, &Silent),
+        "array" => tree::arrays(&path),
+        other => return Err(PyValueError::new_err(format!("there is no level {other:?}"))),
+    };
+    let found = found.map_err(|error| exception(py, &error))?;
+    Ok(found.into_iter().map(|(number, path)| (number, path.into_os_string())).collect())
+}
+
+/// The arrays beneath a `data` directory, by key.
+#[pyfunction]
+pub(crate) fn find_key_data(
+    py: Python<'_>,
+    dir: PathBuf,
+    log: &Bound<'_, PyAny>,
+) -> PyResult<BTreeMap<String, Vec<Found>>> {
+    let found = relay::run(py, log, |console| find_arrays(&dir, console))?;
+    let flat = |(place, path): (Place, PathBuf)| {
+        (place.step, place.rank, place.micro_step, place.id, path.into_os_string())
+    };
+    Ok(found.into_iter().map(|(key, arrays)| (key, arrays.into_iter().map(flat).collect())).collect())
+}
+
+/// The six figures of `CompareResult`, in its order.
+#[pyfunction]
+pub(crate) fn compare_key_arrays(
+    py: Python<'_>,
+    first: Described,
+    second: Described,
+) -> PyResult<(f64, f64, f64, Option<u64>, f64, f64)> {
+    let (first, second) = (first.view()?, second.view()?);
+    let measured = py.detach(|| compare_arrays(&first, &second)).map_err(|reason| match reason {
+        Incomparable::Bools => PyTypeError::new_err(reason.to_string()),
+        Incomparable::Empty | Incomparable::Layout(_) => PyValueError::new_err(reason.to_string()),
+    })?;
+    let figures = measured.figures;
+    Ok((
+        figures.max_abs_error,
+        figures.max_relative_error,
+        figures.same_percentage,
+        figures.first_mismatch_index,
+        figures.percentage_within_thousandth,
+        figures.percentage_within_hundredth,
+    ))
+}
+
+/// Compares the arrays of one key and writes its table. Of several arrays at a place the last one counts.
+#[pyfunction]
+pub(crate) fn compare_key(
+    py: Python<'_>,
+    key: String,
+    first: Vec<Found>,
+    second: Vec<Found>,
+    table: PathBuf,
+    log: &Bound<'_, PyAny>,
+) -> PyResult<()> {
+    relay::run(py, log, |console| {
+        let runs = [first, second].map(|found| -> Arrays {
+            let placed: BTreeMap<Place, PathBuf> = found
+                .into_iter()
+                .map(|(step, rank, micro_step, id, path)| (Place { step, rank, micro_step, id }, path.into()))
+                .collect();
+            BTreeMap::from([(key.clone(), placed.into_iter().collect())])
+        });
+        for compared in compare_found(runs, console) {
+            let written = publish(&table, &Silent, |path| write_key_workbook(path, &compared.rows));
+            if let Err(error) = written {
+                console.error(&format!("Error processing tag {key}: {error}"));
+            }
+        }
+        Ok(())
+    })
+}
