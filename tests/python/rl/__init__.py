@@ -1,0 +1,1 @@
+"""Collection in reinforcement learning."""
