@@ -3,7 +3,7 @@
     from recipe import ProbedGRPOTrainer
     trainer = ProbedGRPOTrainer(model=..., reward_funcs=..., args=..., probe=RLProbe("msprobe.yaml"))
 
-It only looks on: every method calls the one of TRL and hands back what that returned. Methods whose names begin
+It only looks on: every method calls the one of TRL and hands back what that returned. Those whose names begin
 with an underscore are TRL's own affair and may have other names one day. Then the keys taken from them are
 missing, and training is what it was.
 """

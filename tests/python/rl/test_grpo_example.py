@@ -23,30 +23,28 @@ KEYS = {
     "loss",
 }
 
-LAYERS = ["--set", "step_start=1", "--set", "step_end=1", "--set", "key_data_dump=false", "--steps", "2"]
+LAYERS = ["--set", "step_start=1", "--set", "step_end=1"]
 REFERENCE_LAYERS = [*LAYERS, "--set", "reference_dump=true"]
 ACTOR_LAYERS = [*LAYERS, "--set", "actor_train_dump=true"]
+NO_KEY_DATA = ["--set", "key_data_dump=false", "--steps", "2"]
 BAD_REFERENCE = ["--perturb", f"reference:1:{MODULE}:1e-3"]
-BAD_ACTOR = ["--perturb", f"actor:1:{MODULE}:1e-3"]
 TWO_RANKS = ["--ranks", "2"]
 # Larger than rounding, so that it is found without asking for runs that are the same to the last bit.
-BAD_REFERENCE_ON_RANK_1 = [*TWO_RANKS, "--perturb", f"reference:1:{MODULE}:0.1", "--perturb-rank", "1"]
+BAD_REFERENCE_ON_RANK_1 = ["--perturb", f"reference:1:{MODULE}:0.1", "--perturb-rank", "1"]
 
 COMMANDS = {
     "good": [],
     "again": [],
-    "bad_reference": BAD_REFERENCE,
-    "bad_actor": BAD_ACTOR,
-    "other_samples": ["--perturb", "sampling:1"],
-    "good_layers": [*REFERENCE_LAYERS, *ACTOR_LAYERS],
-    "bad_reference_layers": [*REFERENCE_LAYERS, *BAD_REFERENCE],
-    "bad_actor_layers": [*ACTOR_LAYERS, *BAD_ACTOR],
     "off": ["--set", "msprobe=false"],
-    "good_2": TWO_RANKS,
+    "bad_reference": BAD_REFERENCE,
+    "good_layers": [*REFERENCE_LAYERS, *ACTOR_LAYERS, *NO_KEY_DATA],
+    "bad_reference_layers": [*REFERENCE_LAYERS, *NO_KEY_DATA, *BAD_REFERENCE],
+    # Everything at once, which users who do not know the step yet cannot have.
+    "bad_actor": [*ACTOR_LAYERS, "--perturb", f"actor:1:{MODULE}:1e-3"],
+    "other_samples": ["--perturb", "sampling:1"],
+    "good_2": [*TWO_RANKS, *REFERENCE_LAYERS],
     "again_2": TWO_RANKS,
-    "bad_reference_2": BAD_REFERENCE_ON_RANK_1,
-    "good_layers_2": [*REFERENCE_LAYERS, *TWO_RANKS],
-    "bad_reference_layers_2": [*REFERENCE_LAYERS, *BAD_REFERENCE_ON_RANK_1],
+    "bad_reference_2": [*TWO_RANKS, *REFERENCE_LAYERS, *BAD_REFERENCE_ON_RANK_1],
 }
 
 
@@ -61,8 +59,8 @@ def micro_steps(run: Path, key: str) -> list[str]:
 
 def test_what_a_run_leaves(runs: Runs) -> None:
     run, two_ranks = runs.make("good", "good_2")
+    assert {entry.name for entry in run.iterdir()} == {"configurations.json", "data"}
     for path, ranks in ((run, [0]), (two_ranks, [0, 1])):
-        assert {entry.name for entry in path.iterdir()} == {"configurations.json", "data"}
         assert {entry.name for entry in (path / "data").iterdir()} == KEYS
         for key in sorted(KEYS):
             # A rollout is saved once; two updates of two micro batches each follow.
@@ -104,32 +102,39 @@ def test_same_runs_are_identical(runs: Runs, suffix: str) -> None:
     assert "identical" in answer.text
 
 
-@pytest.mark.parametrize(
-    ("suffix", "rank", "options"), [("", 0, ["--tolerance", "0"]), ("_2", 1, [])], ids=["1 rank", "2 ranks"]
-)
-def test_fault_in_the_reference_model(runs: Runs, suffix: str, rank: int, options: list[str]) -> None:
-    runs.make(
-        *(f"{name}{suffix}" for name in ("good", "bad_reference", "good_layers", "bad_reference_layers"))
-    )
-    answer = runs.compare_key_data(f"good{suffix}", f"bad_reference{suffix}")
+def test_fault_in_the_reference_model(runs: Runs) -> None:
+    """The whole way, each step with runs of its own."""
+    answer = runs.compare_key_data("good", "bad_reference")
     verdict = answer.file["verdict"]
     assert answer.exit_code == 1
     assert (verdict["status"], verdict["key"]) == ("differs", "ref_log_prob")
-    assert (verdict["step"], verdict["rank"]) == (1, rank)
+    assert (verdict["step"], verdict["rank"]) == (1, 0)
     assert "reference model" in verdict["text"]
     for words in ("ref_log_prob", "step 1", "reference model"):
         assert words in answer.text
 
-    phase = "reference_compute_log_prob"
-    layers = runs.compare_layers(f"bad_reference_layers{suffix}", f"good_layers{suffix}", phase, *options)
+    layers = runs.compare_layers(
+        "bad_reference_layers", "good_layers", "reference_compute_log_prob", "--tolerance", "0"
+    )
     assert layers.exit_code == 1
     assert (layers.file["culprit"], layers.file["step"]) == (CULPRIT, 1)
-    assert layers.file["rank"] == (rank if suffix else None)
     assert "parameters" in layers.file["text"]
 
 
+def test_fault_on_one_of_two_ranks(runs: Runs) -> None:
+    answer = runs.compare_key_data("good_2", "bad_reference_2")
+    verdict = answer.file["verdict"]
+    assert answer.exit_code == 1
+    assert (verdict["status"], verdict["key"]) == ("differs", "ref_log_prob")
+    assert (verdict["step"], verdict["rank"]) == (1, 1)
+    assert "reference model" in answer.text
+
+    layers = runs.compare_layers("bad_reference_2", "good_2", "reference_compute_log_prob")
+    assert layers.exit_code == 1
+    assert (layers.file["culprit"], layers.file["step"], layers.file["rank"]) == (CULPRIT, 1, 1)
+
+
 def test_fault_in_the_actor(runs: Runs) -> None:
-    runs.make("good", "bad_actor", "good_layers", "bad_actor_layers")
     answer = runs.compare_key_data("good", "bad_actor")
     verdict = answer.file["verdict"]
     assert answer.exit_code == 1
@@ -138,7 +143,7 @@ def test_fault_in_the_actor(runs: Runs) -> None:
     assert "actor" in verdict["text"]
 
     for phase in ("actor_compute_log_prob", "actor_update"):
-        layers = runs.compare_layers("bad_actor_layers", "good_layers", phase, "--tolerance", "0")
+        layers = runs.compare_layers("bad_actor", "good_layers", phase, "--tolerance", "0")
         assert layers.exit_code == 1
         assert layers.file["culprit"] == CULPRIT
 
