@@ -157,7 +157,7 @@ def main() -> None:
             trainer.add_callback(options.perturb)
         trainer.train()
     for entry in trainer.state.log_history:
-        if "reward" in entry:
+        if "reward" in entry and trainer.is_world_process_zero():
             reward, loss, kl = (entry[name] for name in ("reward", "loss", "kl"))
             print(f"step {entry['step'] - 1}: reward {reward:.4f}  loss {loss:+.6f}  kl {kl:.6f}")
 
