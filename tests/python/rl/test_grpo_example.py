@@ -75,7 +75,7 @@ def test_what_a_run_leaves(runs: Runs) -> None:
     assert list(configuration) == ["actor", "ref", "reward", "rl", "generate"]
 
 
-def test_ranks_have_their_own_prompts_and_the_same_actor(runs: Runs) -> None:
+def test_ranks_have_their_own_prompts(runs: Runs) -> None:
     (run,) = runs.make("good_2")
     first, second = (
         [path.read_bytes() for path in sorted(run.glob(f"data/prompts/step0/rank{rank}/*/*.npy"))]
