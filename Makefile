@@ -43,7 +43,7 @@ test-rust: ## Unit, recorded, property and CLI tests
 	$(call say,rust tests)
 	cargo test --locked --quiet
 
-test-python: build ## Python tests against real PyTorch and numpy
+test-python: build $(VENV)/.trl ## Python tests against real PyTorch and numpy
 	$(call say,python tests)
 	$(BIN)/python -m pytest -q
 
@@ -88,6 +88,11 @@ $(VENV)/.tools: requirements/build.txt requirements/test.txt | $(VENV)/bin/pytho
 $(VENV)/.torch: requirements/torch.txt | $(VENV)/bin/python
 	$(call say,installing PyTorch (a few minutes the first time): requirements/torch.txt)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/torch.txt
+	@touch $@
+
+$(VENV)/.trl: requirements/rl.txt | $(VENV)/.torch
+	$(call say,installing TRL for its example: requirements/rl.txt)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/rl.txt
 	@touch $@
 
 $(VENV)/.package: $(RUST_SOURCES) pyproject.toml README.md | $(VENV)/.tools $(VENV)/.torch

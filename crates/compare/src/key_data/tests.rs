@@ -80,7 +80,7 @@ fn the_first_key_of_the_flow_is_named_with_what_came_before_it() {
              relative error 0.25.",
             "At the same step: loss. From step 2 on: log_prob.",
             "Next, for the layer: run both again with reference_dump: true, step_start: 1, step_end: 1; then msprobe \
-             compare -tp run_a/reference_compute_log_prob/step1 -gp run_b/reference_compute_log_prob/step1 -o OUT",
+             compare -tp run_a/reference_compute_log_prob/step1 -gp run_b/reference_compute_log_prob/step1 -o OUT --tolerance 0",
         ]
     );
 }

@@ -183,7 +183,11 @@ impl Verdict<'_> {
         let layers = self.layers()?;
         let step = origin.difference.place.step;
         let paths = dirs.map(|dir| layer_dump(dir, layers, step));
-        let command = format!("msprobe compare -tp {} -gp {} -o OUT", paths[0].display(), paths[1].display());
+        let command = format!(
+            "msprobe compare -tp {} -gp {} -o OUT --tolerance 0",
+            paths[0].display(),
+            paths[1].display()
+        );
         Some(if paths.iter().all(|path| path.is_dir()) {
             format!("Next, for the layer: {command}")
         } else {
