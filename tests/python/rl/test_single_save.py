@@ -107,7 +107,7 @@ def test_dicts_are_saved_by_their_keys(dump: Path) -> None:
     assert (place(dump, "e") / "e.json").read_text() == '{\n    "data": {}\n}'
     assert (place(dump, "l") / "l.json").read_text() == '{\n    "data": []\n}'
     with pytest.raises(RuntimeError, match=r"^Save json file .*micro_step1/d\.json failed\.$"):
-        SingleSave.save({"d": {(1, 2): torch.ones(1)}})
+        SingleSave.save({"d": {Path("x"): torch.ones(1)}})
 
 
 ALL_DTYPES = [

@@ -35,10 +35,16 @@ pub(super) fn document(grouping: Grouping, records: &[Record]) -> String {
     text.begin_object();
     text.key("data");
     match grouping {
-        Grouping::Single => records.iter().take(1).for_each(|record| put(&mut text, record)),
+        Grouping::Single => {
+            if let Some(record) = records.first() {
+                put(&mut text, record);
+            }
+        }
         Grouping::List => {
             text.begin_array();
-            records.iter().for_each(|record| put(&mut text, record));
+            for record in records {
+                put(&mut text, record);
+            }
             text.end_array();
         }
         Grouping::Mapping => {
@@ -63,7 +69,9 @@ fn put(text: &mut JsonText, record: &Record) {
     }
     text.key("shape");
     text.begin_array();
-    record.shape.iter().for_each(|&size| text.int(size as i128));
+    for &size in &record.shape {
+        text.int(size as i128);
+    }
     text.end_array();
     if let Some(dtype) = record.dtype {
         text.key("dtype");

@@ -5,6 +5,8 @@
 
 use std::fmt::Write as _;
 
+use msprobe_report::push_float_repr;
+
 const BLANKS: &str = "                                                                ";
 
 /// The text of one JSON value, nested `depth` levels deep in its document: its first line is not indented, the
@@ -166,35 +168,17 @@ pub(super) fn push_blanks(out: &mut String, mut count: usize) {
     }
 }
 
-/// Adds a float as Python prints it: shortest digits, exponents from 1e16 and below 1e-4, with two digits at least.
+/// Adds a float as Python prints it: of the shortest digits those next to the value, and of two that are as near the
+/// even one; exponents from 1e16 and below 1e-4, with two digits at least.
 pub(crate) fn push_float(out: &mut String, value: f64) {
-    let size = value.abs();
     if value.is_nan() {
         out.push_str("NaN");
-    } else if size.is_infinite() {
+    } else if value.is_infinite() {
         out.push_str(if value > 0.0 { "Infinity" } else { "-Infinity" });
-    } else if size == 0.0 || (1e-4..1e16).contains(&size) {
-        let start = out.len();
-        let _ = write!(out, "{value}");
-        if !out[start..].contains('.') {
-            out.push_str(".0");
-        }
     } else {
-        let _ = write!(out, "{value:e}");
-        dress_exponent(out);
-    }
-}
-
-/// Turns the `e5` or `e-5` at the end of a text into `e+05` or `e-05`.
-fn dress_exponent(out: &mut String) {
-    let Some(at) = out.rfind('e') else { return };
-    let negative = out[at + 1..].starts_with('-');
-    let digits = at + 1 + usize::from(negative);
-    if out.len() - digits < 2 {
-        out.insert(digits, '0');
-    }
-    if !negative {
-        out.insert(digits, '+');
+        let mut digits = Vec::with_capacity(24);
+        push_float_repr(&mut digits, value);
+        out.extend(digits.into_iter().map(char::from));
     }
 }
 
@@ -376,6 +360,10 @@ mod tests {
             text.float(f64::from_bits(u64::from_str_radix(bits, 16).unwrap()));
             assert_eq!(&text.finish(), expected, "{bits}");
         }
+        // Exactly between two numbers of 17 digits, as widened float32 often are.
+        let mut text = JsonText::new(0);
+        text.float(f64::from(1.614_814_8_f32));
+        assert_eq!(text.finish(), "1.6148147583007812");
     }
 
     #[test]

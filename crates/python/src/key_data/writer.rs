@@ -93,7 +93,7 @@ impl KeyDataEntry {
             let view = described.view()?;
             py.detach(|| self.writer.add(&self.entry, name, label, Elements::Shared(&view)))
         };
-        added.map_err(|error| self.exception(py, "numpy", &error))
+        added.map_err(|error| exception(py, "numpy", &error))
     }
 
     /// Saves the figures of the tensors so far, after them: of a `tensor`, a `list` or a `dict`.
@@ -105,20 +105,19 @@ impl KeyDataEntry {
             other => return Err(PyValueError::new_err(format!("unknown grouping {other}"))),
         };
         let finished = py.detach(|| self.writer.finish(&self.entry, &self.key, grouping));
-        finished.map_err(|error| self.exception(py, "json", &error))
+        finished.map_err(|error| exception(py, "json", &error))
     }
 }
 
-impl KeyDataEntry {
-    fn exception(&self, py: Python<'_>, kind: &str, error: &AddError) -> PyErr {
-        match error {
-            AddError::Empty => PyRuntimeError::new_err(NO_ELEMENTS),
-            AddError::Path(error) => path_exception(py, error),
-            AddError::NoDirectory(path) => {
-                PyRuntimeError::new_err(format!("Save {kind} file {} failed.", path.display()))
-            }
-            AddError::View(error) => PyValueError::new_err(error.to_string()),
+/// What a script gets for a `kind` of file that cannot be.
+fn exception(py: Python<'_>, kind: &str, error: &AddError) -> PyErr {
+    match error {
+        AddError::Empty => PyRuntimeError::new_err(NO_ELEMENTS),
+        AddError::Path(error) => path_exception(py, error),
+        AddError::NoDirectory(path) => {
+            PyRuntimeError::new_err(format!("Save {kind} file {} failed.", path.display()))
         }
+        AddError::View(error) => PyValueError::new_err(error.to_string()),
     }
 }
 
