@@ -6,7 +6,7 @@ use std::io::BufWriter;
 use std::time::Instant;
 
 use msprobe_report::{
-    CellSink, CurveSeries, Curves, HtmlReport, HtmlTable, SheetRows, Tone, write_html_with_curves,
+    CellSink, CurveSeries, Curves, Fill, HtmlReport, HtmlTable, SheetRows, Tone, write_html_with_curves,
 };
 
 struct Parameters {
@@ -64,6 +64,10 @@ impl SheetRows for Parameters {
     fn cells(&self, row: usize, sink: &mut dyn CellSink) {
         sink.text(&self.names[row]);
         sink.number(self.value(row, 1));
+    }
+
+    fn fill(&self, _row: usize) -> Fill {
+        Fill::Plain
     }
 }
 

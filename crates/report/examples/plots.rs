@@ -24,8 +24,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     gaps[40].1 = f64::NAN;
     gaps[42].1 = f64::NAN;
     let long_name = "module.language_model.encoder.layers.17.self_attention.query_key_value.lora_A.默认.weight_similarities";
-    let pictures: [(&str, &str, Vec<(f64, f64)>); 8] = [
-        ("few", "fc2.weight_similarities", few.into()),
+    let pictures = [
+        ("few", "fc2.weight_similarities", few.to_vec()),
         ("letters", &alphabet[..48], series(300, 0.0, 0.2)),
         ("more_letters", &alphabet[48..], series(5000, 1_000_000.0, 0.2)),
         ("gaps", "gaps_similarities", gaps),

@@ -101,7 +101,7 @@ function drawChart(canvas, curve, shape, colours) {
   });
   pen.textBaseline = "top";
   let free = -Infinity;
-  for (const x of last > first ? niceTicks(first, last, large ? 10 : 4, true) : [first]) {
+  for (const x of last > first ? niceTicks(first, last, large ? 10 : 5, true) : [first]) {
     const half = pen.measureText(String(x)).width / 2;
     const middle = Math.max(half, Math.min(width - half, xOf(x)));
     if (middle - half < free) continue;
@@ -126,6 +126,7 @@ function drawChart(canvas, curve, shape, colours) {
     if (Number.isFinite(curve.values[at])) disc(pen, places[at], yOf(curve.values[at]), large ? 4 : 2.5);
   }
   if (shape.cursor !== undefined) {
+    pen.lineWidth = 1;
     pen.strokeStyle = colours.soft;
     const x = Math.round(places[shape.cursor]) + 0.5;
     stroke(pen, [[x, box.top], [x, box.bottom]]);

@@ -67,7 +67,7 @@ impl Canvas {
         let (long, short) = (along_b - along_a, across_b - across_a);
         let slope = if long == 0.0 { 0.0 } else { short / long };
         let reach = radius + 0.5;
-        let spread = reach * (1.0 + slope * slope).sqrt() + 0.5;
+        let spread = reach * (1.0 + slope * slope).sqrt();
         let (along_most, across_most) =
             if steep { (self.height, self.width) } else { (self.width, self.height) };
         let length_squared = dx * dx + dy * dy;
@@ -125,10 +125,10 @@ impl Canvas {
     }
 }
 
-/// Whole numbers of the pixels between two places that are on the canvas.
+/// The pixels on the canvas whose middle lies between two places.
 fn pixels(from: f32, to: f32, most: usize) -> std::ops::Range<usize> {
     // Casts of numbers below zero, too large, or not numbers end at the edge.
-    (from.floor() as usize).min(most)..(to.ceil() as usize).min(most)
+    ((from + 0.5) as usize).min(most)..((to + 0.5) as usize).min(most)
 }
 
 #[cfg(test)]
