@@ -1,8 +1,28 @@
 """Numerical-accuracy debugger for deep-learning training.
 
-Importing this package imports no framework; each adapter imports its own when it is used.
+Importing this package imports nothing else: no framework, and not the compiled core. Each part loads what it
+needs when it is used.
 """
 
-from msprobe._native import __version__
+from __future__ import annotations
 
-__all__ = ["__version__"]
+from typing import TYPE_CHECKING
+
+__all__ = ["GradComparator", "__version__"]
+
+if TYPE_CHECKING:
+    from msprobe._native import __version__
+    from msprobe.core.grad_probe.grad_compare import GradComparator
+else:
+
+    def __getattr__(name: str) -> object:
+        # The core knows the version. A script that only asks whether to collect does not need it loaded.
+        if name == "__version__":
+            from msprobe import _native
+
+            return _native.__version__
+        if name == "GradComparator":
+            from msprobe.core.grad_probe.grad_compare import GradComparator
+
+            return GradComparator
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,6 +3,7 @@
 mod args;
 mod compare;
 mod diff;
+mod grad;
 mod inspect;
 mod logging;
 mod output;
@@ -53,6 +54,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Status {
     let result = match cli.command {
         Command::Compare(args) => compare::run(cli.framework, &args),
         Command::MergeResult(args) => Ok(compare::merge(&args)),
+        Command::Grad(args) => grad::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Diff(args) => diff::run(&args),
     };

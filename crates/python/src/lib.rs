@@ -7,6 +7,7 @@ mod collect;
 mod compare;
 mod config;
 mod files;
+mod gradients;
 mod metrics;
 mod tensor;
 
@@ -42,6 +43,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(compare::compare_graphs, module)?)?;
     module.add_function(wrap_pyfunction!(compare::compare_common_dirs, module)?)?;
     module.add_function(wrap_pyfunction!(compare::merge_tables, module)?)?;
+    module.add_function(wrap_pyfunction!(gradients::compare_gradients, module)?)?;
     module.add_class::<collect::Collector>()?;
     module.add_class::<collect::ApiCall>()?;
     module.add_class::<collect::ApiBackward>()?;

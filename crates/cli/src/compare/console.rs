@@ -10,14 +10,14 @@ use crate::progress::bytes_bar;
 
 /// The log of the command, and a progress bar while there is something to wait for.
 #[derive(Default)]
-pub(super) struct Terminal {
+pub(crate) struct Terminal {
     bar: Mutex<Option<ProgressBar>>,
     errors: AtomicUsize,
 }
 
 impl Terminal {
     /// How many errors were reported.
-    pub(super) fn errors(&self) -> usize {
+    pub(crate) fn errors(&self) -> usize {
         self.errors.load(Ordering::Relaxed)
     }
 

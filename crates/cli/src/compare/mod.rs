@@ -7,5 +7,6 @@ mod run;
 mod spelling;
 
 pub(crate) use self::args::{CompareArgs, MergeResultArgs};
-pub(crate) use self::run::{merge, run};
+pub(crate) use self::console::Terminal;
+pub(crate) use self::run::{merge, refuse, run};
 pub(crate) use self::spelling::spell_out;

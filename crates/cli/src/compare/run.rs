@@ -38,7 +38,7 @@ pub(crate) fn run(framework: Option<FrameworkName>, args: &CompareArgs) -> Resul
 }
 
 /// Says why nothing was compared: in the log, where users of the tool look for it, and what to do about it.
-fn refuse(error: &CompareError, console: &Terminal) -> Status {
+pub(crate) fn refuse(error: &CompareError, console: &Terminal) -> Status {
     error.announce(console);
     if !logging::shows_errors() || error.code == Code::BrokenJson {
         logging::print_error(&error.message, None);

@@ -1,6 +1,6 @@
 //! Comparisons from Python. Arguments were checked by `msprobe.core.compare`; errors are raised as scripts know them.
 
-mod relay;
+pub(crate) mod relay;
 
 use std::collections::HashMap;
 use std::path::PathBuf;

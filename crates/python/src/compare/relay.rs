@@ -26,7 +26,7 @@ type Message = (Level, String);
 /// signals, and output that a notebook captures, belong to that one.
 ///
 /// The threads are made for this call, because those of the global pool do not survive a fork.
-pub(super) fn run<T: Send>(
+pub(crate) fn run<T: Send>(
     py: Python<'_>,
     log: &Bound<'_, PyAny>,
     work: impl FnOnce(&dyn Console) -> Result<T, CompareError> + Send,
