@@ -192,8 +192,9 @@ def compare_common_dirs(
     output: _Path,
     log: Callable[[str, str], None],
 ) -> list[Path]: ...
-# Answers with the lines of the verdict. Raises RuntimeError where there is nothing to compare, FileCheckException for
-# a path that cannot be used.
+
+# Answers with the lines of the verdict. Raises RuntimeError where there is nothing to compare, and
+# FileCheckException for a path that cannot be used.
 def compare_gradients(
     path1: _Path,
     path2: _Path,
