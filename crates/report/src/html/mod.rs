@@ -1,21 +1,25 @@
 //! A report to look at in a browser: one file with everything in it, verdict first, then tables to sort and filter.
 //!
 //! Rows are embedded as blocks of JSON, each with the distinct values of a column and an index per row. Blocks are
-//! independent of each other, so that they can be made on all cores and never stand in memory together.
+//! independent of each other, so that they can be made on all cores and never stand in memory together. Curves, where
+//! there are any, are embedded in the same way.
 
 mod blocks;
+mod curves;
 
 use std::io::{self, Write};
 
 use serde_json::json;
 
 use self::blocks::{Block, ROWS_PER_BLOCK};
+pub use self::curves::{CurveSeries, Curves};
 use crate::ordered::in_order;
 use crate::sheet::SheetRows;
 
 const STYLE: &str = include_str!("report.css");
-const SCRIPTS: [&str; 4] =
-    [include_str!("words.js"), include_str!("model.js"), include_str!("grid.js"), include_str!("report.js")];
+const SCRIPTS: [&str; 3] = [include_str!("words.js"), include_str!("model.js"), include_str!("grid.js")];
+/// The last one: it begins.
+const START: &str = include_str!("report.js");
 
 /// How the verdict is coloured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,8 +63,24 @@ pub struct HtmlTable<'a> {
 }
 
 /// Writes the report.
-pub fn write_html(report: &HtmlReport<'_>, mut out: impl Write) -> io::Result<()> {
-    out.write_all(head(report).as_bytes())?;
+pub fn write_html(report: &HtmlReport<'_>, out: impl Write) -> io::Result<()> {
+    write(report, None, out)
+}
+
+/// Writes the report with a section of curves before its tables.
+pub fn write_html_with_curves(
+    report: &HtmlReport<'_>,
+    curves: &Curves<'_>,
+    out: impl Write,
+) -> io::Result<()> {
+    write(report, Some(curves), out)
+}
+
+fn write(report: &HtmlReport<'_>, curves: Option<&Curves<'_>>, mut out: impl Write) -> io::Result<()> {
+    out.write_all(head(report, curves.map_or("", |_| curves::STYLE)).as_bytes())?;
+    if let Some(curves) = curves {
+        curves.write(&mut out)?;
+    }
     for (index, table) in report.tables.iter().enumerate() {
         in_order(
             0..table.rows.len(),
@@ -77,20 +97,28 @@ pub fn write_html(report: &HtmlReport<'_>, mut out: impl Write) -> io::Result<()
         )?;
     }
     out.write_all(b"<script>\n\"use strict\";\n(() => {\n")?;
-    for script in SCRIPTS {
+    let more = curves.map_or(&[][..], |_| &curves::SCRIPTS);
+    for script in SCRIPTS.iter().chain(more).chain([&START]) {
         out.write_all(script.as_bytes())?;
     }
     out.write_all(b"})();\n</script>\n</body>\n</html>\n")?;
     out.flush()
 }
 
+impl Tone {
+    /// Its name in the page.
+    fn class(self) -> &'static str {
+        match self {
+            Tone::Good => "good",
+            Tone::Warning => "warning",
+            Tone::Bad => "bad",
+        }
+    }
+}
+
 /// Everything before the rows. The verdict is plain HTML, there for those who print or read without scripts.
-fn head(report: &HtmlReport<'_>) -> String {
-    let tone = match report.status {
-        Tone::Good => "good",
-        Tone::Warning => "warning",
-        Tone::Bad => "bad",
-    };
+fn head(report: &HtmlReport<'_>, more_style: &str) -> String {
+    let tone = report.status.class();
     let title = escaped(&report.title);
     let verdict: String = report
         .verdict
@@ -113,11 +141,11 @@ fn head(report: &HtmlReport<'_>) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
          script-src 'unsafe-inline'; img-src data:\">\n\
-         <link rel=\"icon\" href=\"data:,\">\n<title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
+         <link rel=\"icon\" href=\"data:,\">\n<title>{title}</title>\n<style>\n{STYLE}{more_style}</style>\n</head>\n<body>\n\
          <header class=\"verdict {tone}\">\n<div class=\"heading\"><span class=\"mark\" aria-hidden=\"true\"></span>\
          <h1>{title}</h1></div>\n<div class=\"paragraphs\">\n{verdict}</div>\n{facts}</header>\n\
          <main id=\"tables\"></main>\n\
-         <noscript><p class=\"noscript\">The tables need JavaScript.</p></noscript>\n\
+         <noscript><p class=\"noscript\">Tables and curves need JavaScript.</p></noscript>\n\
          <script type=\"application/json\" id=\"described\">{data}</script>\n"
     )
 }

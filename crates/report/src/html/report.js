@@ -273,23 +273,35 @@ class TableView {
   }
 }
 
+// What the tabs show, in their order: the curves, where there are any, and the tables.
+function sections() {
+  const curves = document.getElementById("curves");
+  const tables = JSON.parse(document.getElementById("described").textContent);
+  const list = tables.map((table, number) => ({ ...table, make: () => new TableView(table, number) }));
+  if (curves) {
+    const described = JSON.parse(curves.textContent);
+    list.unshift({ ...described, make: () => new CurvesView(described) });
+  }
+  return list;
+}
+
 function start() {
   if (CHINESE_READER) document.documentElement.lang = "zh";
-  const described = JSON.parse(document.getElementById("described").textContent);
+  const parts = sections();
   const main = document.getElementById("tables");
-  if (!described.length) return;
+  if (!parts.length) return;
   const views = [];
   const tabs = element("nav", "tabs");
   tabs.setAttribute("role", "tablist");
   const holder = element("div", "holder");
   const open = (number) => {
-    const view = (views[number] ||= new TableView(described[number], number));
+    const view = (views[number] ||= parts[number].make());
     holder.replaceChildren(view.body);
     Array.from(tabs.children).forEach((tab, at) => tab.setAttribute("aria-selected", String(at === number)));
     view.begin();
     view.grid.later();
   };
-  described.forEach(({ name, count }, number) => {
+  parts.forEach(({ name, count }, number) => {
     const tab = button(name, "", () => open(number), "tab");
     tab.setAttribute("role", "tab");
     tab.append(element("span", "badge", thousands(count)));

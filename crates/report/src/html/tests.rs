@@ -124,9 +124,109 @@ fn tables_are_described() {
     assert_eq!(described[0]["first"], Value::Null);
 }
 
+struct Series(usize);
+
+impl CurveSeries for Series {
+    fn len(&self) -> usize {
+        self.0
+    }
+
+    fn name(&self, index: usize) -> &str {
+        if index == 1 { NASTY } else { "fc.weight" }
+    }
+
+    fn note(&self, index: usize) -> String {
+        if index == 1 { NASTY.into() } else { format!("note {index}") }
+    }
+
+    fn tone(&self, index: usize) -> Tone {
+        [Tone::Bad, Tone::Warning, Tone::Good][index.min(2)]
+    }
+
+    fn values(&self, index: usize) -> Vec<f64> {
+        match index {
+            0 => vec![1.0, f64::NAN, 0.833_333_333_333_333_4],
+            1 => vec![f64::NEG_INFINITY],
+            _ => vec![index as f64; 5],
+        }
+    }
+
+    fn flagged(&self, index: usize) -> Vec<usize> {
+        if index == 0 { vec![0, 2, 3, usize::MAX] } else { Vec::new() }
+    }
+}
+
+fn with_curves(count: usize, threshold: Option<f64>) -> String {
+    let report = HtmlReport {
+        title: "Gradients".into(),
+        status: Tone::Good,
+        verdict: String::new(),
+        facts: Vec::new(),
+        tables: Vec::new(),
+    };
+    let series = Series(count);
+    let curves = Curves {
+        title: NASTY.into(),
+        x_label: "step".into(),
+        xs: vec![0, 5, -7],
+        threshold,
+        series: &series,
+    };
+    let mut out = Vec::new();
+    write_html_with_curves(&report, &curves, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn every_curve_is_in_the_blocks() {
+    let count = 10_000;
+    let html = with_curves(count, Some(0.97));
+    let described: Value = serde_json::from_str(scripts(&html, "id=\"curves\"")[0]).unwrap();
+    assert_eq!(
+        described,
+        json!({"name": NASTY, "count": count, "xLabel": "step", "xs": [0, 5, -7], "threshold": 0.97})
+    );
+    let blocks: Vec<Vec<Value>> =
+        scripts(&html, "class=\"curves\"").iter().map(|text| serde_json::from_str(text).unwrap()).collect();
+    assert!(blocks.len() > 1);
+    let curves = blocks.concat();
+    assert_eq!(curves.len(), count);
+    assert_eq!(
+        curves[0],
+        json!(["fc.weight", "note 0", "bad", [1.0, null, 0.833_333_333_333_333_4], [0, 2]])
+    );
+    assert_eq!(curves[1], json!([NASTY, NASTY, "warning", ["-inf"], []]));
+    for (index, curve) in curves.iter().enumerate().skip(2) {
+        assert_eq!(curve[1], format!("note {index}"));
+        assert_eq!(curve[3], json!([index as f64, index as f64, index as f64]));
+    }
+}
+
+#[test]
+fn names_of_curves_cannot_become_markup() {
+    let html = with_curves(3, Some(f64::NAN));
+    for content in scripts(&html, "application/json") {
+        assert!(!content.contains(['<', '>', '&', '\u{2028}', '\u{2029}']), "{content}");
+    }
+    // The tables' description, the curves', one block, the program.
+    assert_eq!((html.matches("<script").count(), html.matches("</script").count()), (4, 4));
+    let described: Value = serde_json::from_str(scripts(&html, "id=\"curves\"")[0]).unwrap();
+    assert_eq!(described["threshold"], Value::Null);
+}
+
+#[test]
+fn only_a_report_with_curves_has_their_program() {
+    let (with, without) = (with_curves(0, None), written(&Rows(1)));
+    for part in curves::SCRIPTS.iter().chain([&curves::STYLE]) {
+        assert!(with.contains(part) && !without.contains(part));
+    }
+    assert!(scripts(&with, "class=\"curves\"").is_empty());
+    assert!(with.find("class CurvesView") < with.find("\nstart();"));
+}
+
 #[test]
 fn nothing_is_loaded_and_no_markup_is_made_of_text() {
-    let assets = SCRIPTS.concat() + STYLE;
+    let assets = SCRIPTS.concat() + &curves::SCRIPTS.concat() + START + STYLE + curves::STYLE;
     for word in ["http:", "https:", "//cdn", "fetch(", "XMLHttpRequest", "import(", "@import", "url("] {
         assert!(!assets.contains(word), "{word}");
     }

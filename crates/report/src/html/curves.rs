@@ -1,0 +1,133 @@
+//! Curves of a report: many named series over the same steps, as JSON in blocks.
+
+use std::io::{self, Write};
+use std::ops::Range;
+
+use serde_json::json;
+
+use super::Tone;
+use super::blocks::push_for_script;
+use crate::number::{not_finite, push_integer, push_repr};
+use crate::ordered::{in_order, rows_per_piece};
+use crate::sheet_json::push_string;
+
+pub(super) const STYLE: &str = include_str!("curves.css");
+pub(super) const SCRIPTS: [&str; 2] = [include_str!("chart.js"), include_str!("curves.js")];
+
+/// Cells of a curve that are not values: its name, note, tone and flags.
+const OTHER_CELLS: usize = 4;
+
+/// A section of curves.
+pub struct Curves<'a> {
+    /// Shown on its tab.
+    pub title: String,
+    /// What the curves run over, such as `step`.
+    pub x_label: String,
+    /// Where the values of all curves stand, going up.
+    pub xs: Vec<i64>,
+    /// A value that is drawn as a line across every curve.
+    pub threshold: Option<f64>,
+    /// The curves, in the order in which they are shown.
+    pub series: &'a dyn CurveSeries,
+}
+
+/// Curves that are asked for one by one, from several threads.
+pub trait CurveSeries: Sync {
+    /// How many there are.
+    fn len(&self) -> usize;
+
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What a curve is called.
+    fn name(&self, index: usize) -> &str;
+
+    /// A line about a curve, shown below its name.
+    fn note(&self, index: usize) -> String;
+
+    /// How a curve is coloured.
+    fn tone(&self, index: usize) -> Tone;
+
+    /// A value for each of the `xs`; NaN where there is none.
+    fn values(&self, index: usize) -> Vec<f64>;
+
+    /// Which of the `xs` are marked, by their place.
+    fn flagged(&self, index: usize) -> Vec<usize>;
+}
+
+impl Curves<'_> {
+    /// A description, and the curves in as many blocks as needed.
+    pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let described = json!({
+            "name": self.title,
+            "count": self.series.len(),
+            "xLabel": self.x_label,
+            "xs": self.xs,
+            "threshold": self.threshold.filter(|value| value.is_finite()),
+        });
+        let mut piece = b"<script type=\"application/json\" id=\"curves\">".to_vec();
+        push_for_script(&mut piece, described.to_string().as_bytes());
+        piece.extend_from_slice(b"</script>\n");
+        out.write_all(&piece)?;
+        in_order(
+            0..self.series.len(),
+            rows_per_piece(self.xs.len() + OTHER_CELLS),
+            |range| {
+                let mut piece = b"<script type=\"application/json\" class=\"curves\">".to_vec();
+                push_for_script(&mut piece, &self.block(range));
+                piece.extend_from_slice(b"</script>\n");
+                piece
+            },
+            |piece| out.write_all(&piece),
+        )
+    }
+
+    /// `[[name,note,tone,[value,…],[flagged,…]],…]`.
+    fn block(&self, range: Range<usize>) -> Vec<u8> {
+        let mut json = vec![b'['];
+        for index in range {
+            if json.len() > 1 {
+                json.push(b',');
+            }
+            json.push(b'[');
+            push_string(&mut json, self.series.name(index));
+            json.push(b',');
+            push_string(&mut json, &self.series.note(index));
+            json.push(b',');
+            push_string(&mut json, self.series.tone(index).class());
+            json.extend_from_slice(b",[");
+            let values = self.series.values(index);
+            // One too many would have no place on the axis.
+            for (place, &value) in values.iter().take(self.xs.len()).enumerate() {
+                if place > 0 {
+                    json.push(b',');
+                }
+                push_value(&mut json, value);
+            }
+            json.extend_from_slice(b"],[");
+            let flagged = self.series.flagged(index);
+            for (place, flag) in flagged.into_iter().filter(|&flag| flag < self.xs.len()).enumerate() {
+                if place > 0 {
+                    json.push(b',');
+                }
+                push_integer(&mut json, flag);
+            }
+            json.extend_from_slice(b"]]");
+        }
+        json.push(b']');
+        json
+    }
+}
+
+/// Missing values are `null`; infinities are words, to be read but not drawn.
+fn push_value(out: &mut Vec<u8>, value: f64) {
+    if value.is_nan() {
+        out.extend_from_slice(b"null");
+    } else if value.is_infinite() {
+        push_string(out, not_finite(value));
+    } else {
+        push_repr(out, value);
+    }
+}
