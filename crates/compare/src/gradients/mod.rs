@@ -8,7 +8,6 @@
 //! A file that is missing or cannot be compared costs its own cell and is reported. An error ends the comparison only
 //! where there is nothing at all to compare.
 
-mod charts;
 mod find;
 mod measure;
 mod names;

@@ -4,9 +4,10 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use msprobe_report::{CellSink, Fill, HtmlReport, HtmlTable, SheetRows, Tone};
+use msprobe_report::{
+    CellSink, CurveSeries, Curves, Fill, HtmlReport, HtmlTable, SheetRows, Tone, write_html_with_curves,
+};
 
-use super::charts::{CurveSeries, Curves, write_html_with_curves};
 use super::measure::Count;
 use super::outcome::{Outcome, RankOutcome, Status, short};
 use super::table::SUMMARY;

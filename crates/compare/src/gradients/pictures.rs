@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
+use msprobe_report::{LinePlot, line_plot_png};
 use rayon::prelude::*;
 
 use super::Pictures;
-use super::charts::{LinePlot, line_plot_png};
 use super::measure::{Count, Similarities};
 use super::names::distinct_files;
 use super::table::SUMMARY;

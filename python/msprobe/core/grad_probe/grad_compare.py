@@ -16,8 +16,8 @@ class GradComparator:
     """Says how similar the directions of gradients are, step by step, and at which step they part.
 
     Results: ``similarities.csv`` and ``similarities_picture`` (of each rank), ``similarities.html`` and
-    ``verdict.json``; the verdict is printed too. What is missing on one side, or cannot be read, costs its own
-    cell and is logged. Both methods take these keywords:
+    ``verdict.json``; the verdict is printed too. What is missing on one side, or cannot be read, costs its
+    own cell and is logged. Both methods take these keywords:
 
     ``first``, ``fall``: suspicious is what begins below 0.97, or falls by more than 0.03 from one step to the
     next.
