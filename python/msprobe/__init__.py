@@ -8,16 +8,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-__all__ = ["__version__"]
+__all__ = ["GradComparator", "__version__"]
 
 if TYPE_CHECKING:
     from msprobe._native import __version__
+    from msprobe.core.grad_probe.grad_compare import GradComparator
 else:
 
-    def __getattr__(name: str) -> str:
+    def __getattr__(name: str) -> object:
         # The core knows the version. A script that only asks whether to collect does not need it loaded.
         if name == "__version__":
             from msprobe import _native
 
             return _native.__version__
+        if name == "GradComparator":
+            from msprobe.core.grad_probe.grad_compare import GradComparator
+
+            return GradComparator
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -192,6 +192,20 @@ def compare_common_dirs(
     output: _Path,
     log: Callable[[str, str], None],
 ) -> list[Path]: ...
+
+# Answers with the lines of the verdict. Raises RuntimeError where there is nothing to compare, and
+# FileCheckException for a path that cannot be used.
+def compare_gradients(
+    path1: _Path,
+    path2: _Path,
+    output: _Path,
+    ranks: bool,
+    first: float,
+    fall: float,
+    pictures: str,
+    html: bool,
+    log: Callable[[str, str], None],
+) -> list[str]: ...
 def merge_tables(
     input_dir: _Path, output_dir: _Path, config: _Path, log: Callable[[str, str], None]
 ) -> Path: ...

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use crate::compare::{CompareArgs, MergeResultArgs};
+pub(crate) use crate::grad::GradArgs;
 pub(crate) use crate::rl::RlArgs;
 
 /// Numerical-accuracy debugger for deep-learning training.
@@ -32,6 +33,7 @@ pub(crate) enum Command {
     Compare(Box<CompareArgs>),
     #[command(name = "merge_result", visible_alias = "merge-result")]
     MergeResult(MergeResultArgs),
+    Grad(GradArgs),
     Rl(RlArgs),
     Inspect(InspectArgs),
     Diff(DiffArgs),

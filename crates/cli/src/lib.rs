@@ -4,6 +4,7 @@ mod args;
 mod compare;
 mod console;
 mod diff;
+mod grad;
 mod inspect;
 mod logging;
 mod output;
@@ -55,6 +56,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Status {
     let result = match cli.command {
         Command::Compare(args) => compare::run(cli.framework, &args),
         Command::MergeResult(args) => Ok(compare::merge(&args)),
+        Command::Grad(args) => grad::run(&args),
         Command::Rl(args) => rl::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Diff(args) => diff::run(&args),

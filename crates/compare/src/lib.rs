@@ -6,6 +6,7 @@ pub mod common_dir;
 pub mod console;
 mod directories;
 pub mod error;
+pub mod gradients;
 mod hash;
 pub mod highlight;
 pub mod key_data;

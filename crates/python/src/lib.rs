@@ -8,6 +8,7 @@ mod compare;
 mod config;
 mod exceptions;
 mod files;
+mod gradients;
 mod key_data;
 mod metrics;
 mod tensor;
@@ -44,6 +45,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(compare::compare_graphs, module)?)?;
     module.add_function(wrap_pyfunction!(compare::compare_common_dirs, module)?)?;
     module.add_function(wrap_pyfunction!(compare::merge_tables, module)?)?;
+    module.add_function(wrap_pyfunction!(gradients::compare_gradients, module)?)?;
     key_data::register(module)?;
     module.add_class::<collect::Collector>()?;
     module.add_class::<collect::ApiCall>()?;

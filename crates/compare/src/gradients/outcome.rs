@@ -1,0 +1,284 @@
+//! The answer of a comparison of gradients, in lines for people and as JSON for scripts.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::measure::{Count, Similarities};
+use super::verdict::{Curve, Finding, RankVerdict, Reason, Thresholds};
+
+/// How two runs compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// All was compared, nothing is suspicious.
+    Ok,
+    /// Something is suspicious.
+    Suspect,
+    /// Nothing is suspicious, but not all could be compared.
+    Incomplete,
+}
+
+impl Status {
+    /// The word for machines.
+    pub fn word(self) -> &'static str {
+        match self {
+            Status::Ok => "ok",
+            Status::Suspect => "suspect",
+            Status::Incomplete => "incomplete",
+        }
+    }
+}
+
+/// One rank.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RankOutcome {
+    /// Its number, if the path names one.
+    pub rank: Option<u64>,
+    /// What was counted.
+    pub similarities: Similarities,
+    /// What is to be said of it.
+    pub verdict: RankVerdict,
+}
+
+/// All ranks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// Those that could be compared, ascending.
+    pub ranks: Vec<RankOutcome>,
+    /// What could not be compared.
+    pub failures: Vec<String>,
+    /// What counted as suspicious.
+    pub thresholds: Thresholds,
+    /// Files that were written, but for pictures.
+    pub files: Vec<PathBuf>,
+}
+
+/// Ranks that are listed by number.
+const RANKS_SHOWN: usize = 16;
+
+impl RankOutcome {
+    fn name(&self, index: usize) -> &str {
+        &self.similarities.parameters[index]
+    }
+
+    fn flagged_step(&self) -> Option<u64> {
+        let finding = self.verdict.finding.as_ref()?;
+        self.similarities.steps.get(finding.step).copied()
+    }
+
+    fn step(&self, position: usize) -> u64 {
+        self.similarities.steps.get(position).copied().unwrap_or_default()
+    }
+
+    fn place(&self, step: u64, with_rank: bool) -> String {
+        match self.rank {
+            Some(rank) if with_rank => format!("step {step}, rank {rank}"),
+            _ => format!("step {step}"),
+        }
+    }
+}
+
+impl Outcome {
+    /// How the runs compare.
+    pub fn status(&self) -> Status {
+        if self.decisive().is_some() {
+            Status::Suspect
+        } else if self.failures.is_empty() {
+            Status::Ok
+        } else {
+            Status::Incomplete
+        }
+    }
+
+    /// The rank with the earliest suspicious step.
+    fn decisive(&self) -> Option<(&RankOutcome, u64)> {
+        let flagged = self.ranks.iter().filter_map(|rank| rank.flagged_step().map(|step| (rank, step)));
+        flagged.min_by_key(|(rank, step)| (*step, rank.rank))
+    }
+
+    /// The answer, one statement per line.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        match self.decisive() {
+            Some((rank, step)) => {
+                lines.push(self.headline(rank, step));
+                lines.extend(self.other_ranks(rank, step));
+            }
+            None => lines.push(self.nothing_found()),
+        }
+        lines.extend(self.summary_line());
+        match self.failures.len() {
+            0 => {}
+            1 => lines.push("1 item could not be compared, see the log and verdict.json".to_owned()),
+            count => lines.push(format!("{count} items could not be compared, see the log and verdict.json")),
+        }
+        lines
+    }
+
+    fn headline(&self, rank: &RankOutcome, step: u64) -> String {
+        let place = rank.place(step, self.ranks.len() > 1);
+        let Thresholds { first, fall } = self.thresholds;
+        let Some(finding) = &rank.verdict.finding else { return place };
+        let &Finding { began_low, compared, .. } = finding;
+        let flagged = finding.parameters.len();
+        let of = format!("{flagged} of {compared} parameters");
+        let Some(&leader) = finding.parameters.first() else {
+            let what = match finding.summary {
+                Some(Reason::First) => format!("begins below {first}"),
+                _ => format!("fell by more than {fall}"),
+            };
+            return format!("{place}: the summary of all parameters {what}, no single parameter did");
+        };
+        let what = match (began_low, flagged - began_low) {
+            (0, _) => format!("{of} fell by more than {fall}"),
+            (_, 0) => format!("{of} begin below {first}"),
+            (low, fell) => format!("{of}: {fell} fell by more than {fall}, {low} begin below {first}"),
+        };
+        format!("{place}: {what}, first in backward order: {}", rank.name(leader))
+    }
+
+    /// Which other ranks are suspicious, and since when.
+    fn other_ranks(&self, decisive: &RankOutcome, step: u64) -> Vec<String> {
+        if self.ranks.len() < 2 {
+            return Vec::new();
+        }
+        let mut at_once = Vec::new();
+        let mut later = Vec::new();
+        for rank in self.ranks.iter().filter(|rank| rank.rank != decisive.rank) {
+            let number = rank.rank.unwrap_or_default();
+            match rank.flagged_step() {
+                Some(other) if other == step => at_once.push(number.to_string()),
+                Some(other) => later.push(format!("{number} (step {other})")),
+                None => {}
+            }
+        }
+        let listed = |ranks: &[String]| {
+            let more = ranks.len().saturating_sub(RANKS_SHOWN);
+            let shown = ranks.iter().take(RANKS_SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+            if more > 0 { format!("{shown} and {more} more") } else { shown }
+        };
+        let mut lines = Vec::new();
+        if !at_once.is_empty() {
+            lines.push(format!("at the same step also in rank {}", listed(&at_once)));
+        }
+        if !later.is_empty() {
+            lines.push(format!("later also in rank {}", listed(&later)));
+        }
+        lines
+    }
+
+    fn nothing_found(&self) -> String {
+        let known =
+            |rank: &RankOutcome| rank.verdict.curves.iter().filter(|curve| curve.lowest.is_some()).count();
+        let compared = self.ranks.iter().map(known).max().unwrap_or(0);
+        let steps = self.ranks.iter().map(|rank| rank.similarities.steps.len()).max().unwrap_or(0);
+        if compared == 0 {
+            return "there was no element to compare".to_owned();
+        }
+        let ranks = match self.ranks.len() {
+            1 => String::new(),
+            count => format!(", {count} ranks"),
+        };
+        let scope = if self.failures.is_empty() { "" } else { " in what could be compared" };
+        let lowest = self.lowest().map(|(rank, index, (step, value))| {
+            let place = rank.place(rank.step(step), self.ranks.len() > 1);
+            format!(", lowest similarity {} ({}, {place})", short(value), rank.name(index))
+        });
+        format!(
+            "nothing suspicious{scope}: {}, {}{ranks}{}",
+            counted(compared, "parameter"),
+            counted(steps, "step"),
+            lowest.unwrap_or_default()
+        )
+    }
+
+    /// The lowest similarity of any parameter.
+    fn lowest(&self) -> Option<(&RankOutcome, usize, (usize, f64))> {
+        let all = self.ranks.iter().flat_map(|rank| {
+            let curves = rank.verdict.curves.iter().enumerate();
+            curves.filter_map(move |(index, curve)| Some((rank, index, curve.lowest?)))
+        });
+        all.min_by(|a, b| a.2.1.total_cmp(&b.2.1))
+    }
+
+    fn summary_line(&self) -> Option<String> {
+        let of_ranks = self.ranks.iter().filter_map(|rank| Some((rank, rank.verdict.summary.lowest?)));
+        let (rank, (step, value)) = of_ranks.min_by(|a, b| a.1.1.total_cmp(&b.1.1))?;
+        let place = rank.place(rank.step(step), self.ranks.len() > 1);
+        Some(format!("all parameters together: lowest similarity {} at {place}", short(value)))
+    }
+
+    /// The answer for machines.
+    pub fn to_json(&self) -> Value {
+        let decisive = self.decisive();
+        let finding = decisive.and_then(|(rank, _)| rank.verdict.finding.as_ref());
+        let parameters: Vec<&str> = match (decisive, finding) {
+            (Some((rank, _)), Some(finding)) => {
+                finding.parameters.iter().map(|&index| rank.name(index)).collect()
+            }
+            _ => Vec::new(),
+        };
+        json!({
+            "status": self.status().word(),
+            "step": decisive.map(|(_, step)| step),
+            "rank": decisive.and_then(|(rank, _)| rank.rank),
+            "first_in_backward_order": parameters.first(),
+            "parameters": parameters,
+            "compared_parameters": finding.map(|finding| finding.compared),
+            "thresholds": {"first": self.thresholds.first, "fall": self.thresholds.fall},
+            "text": self.lines().join("\n"),
+            "ranks": self.ranks.iter().map(rank_json).collect::<Vec<_>>(),
+            "failures": self.failures,
+        })
+    }
+}
+
+fn rank_json(rank: &RankOutcome) -> Value {
+    let finding = rank.verdict.finding.as_ref();
+    let curves = rank.similarities.parameters.iter().zip(&rank.verdict.curves);
+    json!({
+        "rank": rank.rank,
+        "status": if finding.is_some() { Status::Suspect } else { Status::Ok }.word(),
+        "step": rank.flagged_step(),
+        "parameters": finding.map(|finding| {
+            finding.parameters.iter().map(|&index| rank.name(index)).collect::<Vec<_>>()
+        }).unwrap_or_default(),
+        "summary": curve_json(rank, "summary", &rank.verdict.summary, &rank.similarities.summary),
+        "curves": curves
+            .zip(&rank.similarities.counts)
+            .map(|((name, curve), counts)| curve_json(rank, name, curve, counts))
+            .collect::<Vec<_>>(),
+    })
+}
+
+fn curve_json(rank: &RankOutcome, name: &str, curve: &Curve, counts: &[Option<Count>]) -> Value {
+    let flags = curve.flags.iter().map(|&(step, reason)| {
+        json!({
+            "step": rank.step(step),
+            "reason": reason.word(),
+            "similarity": counts.get(step).copied().flatten().and_then(Count::similarity),
+        })
+    });
+    json!({
+        "name": name,
+        "worst_step": curve.lowest.map(|(step, _)| rank.step(step)),
+        "lowest_similarity": curve.lowest.map(|(_, similarity)| similarity),
+        "largest_fall": curve.largest_fall.map(|(_, fall)| fall),
+        "largest_fall_step": curve.largest_fall.map(|(step, _)| rank.step(step)),
+        "flagged": flags.collect::<Vec<_>>(),
+    })
+}
+
+/// Four digits tell similarities apart; 1 only if it is 1.
+pub(super) fn short(similarity: f64) -> String {
+    let rounded = format!("{similarity:.4}");
+    if similarity < 1.0 && rounded == "1.0000" { "0.9999".to_owned() } else { rounded }
+}
+
+fn counted(count: usize, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{plural}")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! The answer in words, for one rank and for several.
+
+use super::*;
+
+const WHOLE: u64 = 10_000;
+
+fn count(share: f64) -> Count {
+    Count { same: (share * WHOLE as f64).round() as u64, total: WHOLE }
+}
+
+/// A rank whose parameters are `p0`, `p1`, …; NaN is a cell that is missing.
+fn rank(number: u64, steps: &[u64], rows: &[&[f64]]) -> RankOutcome {
+    let cell = |share: f64| (!share.is_nan()).then(|| count(share));
+    let counts: Vec<Vec<Option<Count>>> =
+        rows.iter().map(|row| row.iter().map(|&share| cell(share)).collect()).collect();
+    let mean = |step: usize| {
+        let known: Vec<Count> = counts.iter().filter_map(|row| row[step]).collect();
+        let sum = |of: fn(&Count) -> u64| known.iter().map(of).sum();
+        (!known.is_empty()).then(|| Count { same: sum(|count| count.same), total: sum(|count| count.total) })
+    };
+    let similarities = Similarities {
+        steps: steps.to_vec(),
+        parameters: (0..rows.len()).map(|index| format!("p{index}")).collect(),
+        summary: (0..steps.len()).map(mean).collect(),
+        counts,
+    };
+    let verdict = RankVerdict::judge(&similarities, Thresholds::default());
+    RankOutcome { rank: Some(number), similarities, verdict }
+}
+
+fn outcome(ranks: Vec<RankOutcome>, failures: &[&str]) -> Outcome {
+    Outcome {
+        ranks,
+        failures: failures.iter().map(|&text| text.to_owned()).collect(),
+        thresholds: Thresholds::default(),
+        files: Vec::new(),
+    }
+}
+
+#[test]
+fn a_fall_is_said_in_one_line() {
+    let one = rank(0, &[0, 2, 3], &[&[1.0, 1.0, 0.9], &[1.0, 1.0, 0.5], &[1.0; 3]]);
+    let outcome = outcome(vec![one], &[]);
+    assert_eq!(outcome.status(), Status::Suspect);
+    assert_eq!(
+        outcome.lines(),
+        [
+            "step 3: 2 of 3 parameters fell by more than 0.03, first in backward order: p1",
+            "all parameters together: lowest similarity 0.8000 at step 3",
+        ]
+    );
+}
+
+#[test]
+fn a_low_beginning_is_said_so() {
+    let lines = outcome(vec![rank(0, &[0], &[&[0.9], &[1.0]])], &[]).lines();
+    assert_eq!(lines[0], "step 0: 1 of 2 parameters begin below 0.97, first in backward order: p0");
+    let late = rank(0, &[0, 1], &[&[1.0, 0.9], &[f64::NAN, 0.9]]);
+    assert_eq!(
+        outcome(vec![late], &["x"]).lines()[0],
+        "step 1: 2 of 2 parameters: 1 fell by more than 0.03, 1 begin below 0.97, first in backward order: p1"
+    );
+}
+
+#[test]
+fn the_earliest_step_of_all_ranks_decides() {
+    let ranks = vec![
+        rank(0, &[0, 1, 2], &[&[1.0, 1.0, 0.5]]),
+        rank(1, &[0, 1, 2], &[&[1.0, 0.9, 0.9]]),
+        rank(2, &[0, 1, 2], &[&[1.0, 0.8, 0.8]]),
+        rank(3, &[0, 1, 2], &[&[1.0; 3]]),
+    ];
+    let outcome = outcome(ranks, &[]);
+    assert_eq!(
+        outcome.lines(),
+        [
+            "step 1, rank 1: 1 of 1 parameters fell by more than 0.03, first in backward order: p0",
+            "at the same step also in rank 2",
+            "later also in rank 0 (step 2)",
+            "all parameters together: lowest similarity 0.5000 at step 2, rank 0",
+        ]
+    );
+    let json = outcome.to_json();
+    assert_eq!((json["step"].as_u64(), json["rank"].as_u64()), (Some(1), Some(1)));
+    assert_eq!(json["parameters"], json!(["p0"]));
+    assert_eq!(json["ranks"][0]["step"], 2);
+    assert_eq!(json["ranks"][3]["status"], "ok");
+    assert_eq!(json["ranks"][2]["curves"][0]["worst_step"], 1);
+    assert_eq!(json["ranks"][2]["curves"][0]["flagged"][0]["reason"], "fall");
+}
+
+#[test]
+fn nothing_suspicious_and_not_all_compared() {
+    let good = || rank(0, &[0, 1], &[&[1.0, 0.99], &[f64::NAN, 1.0]]);
+    let complete = outcome(vec![good()], &[]);
+    assert_eq!(complete.status(), Status::Ok);
+    assert_eq!(
+        complete.lines()[0],
+        "nothing suspicious: 2 parameters, 2 steps, lowest similarity 0.9900 (p0, step 1)"
+    );
+    let partial = outcome(vec![good()], &["a file", "another"]);
+    assert_eq!(partial.status(), Status::Incomplete);
+    assert!(partial.lines()[0].starts_with("nothing suspicious in what could be compared: "));
+    assert_eq!(partial.lines()[2], "2 items could not be compared, see the log and verdict.json");
+    assert_eq!(partial.to_json()["failures"], json!(["a file", "another"]));
+    assert_eq!(partial.to_json()["step"], Value::Null);
+}
+
+#[test]
+fn there_may_be_nothing_to_say() {
+    let lines = outcome(vec![rank(0, &[0], &[&[f64::NAN]])], &[]).lines();
+    assert_eq!(lines, ["there was no element to compare"]);
+}
+
+#[test]
+fn almost_one_is_not_one() {
+    assert_eq!([short(1.0), short(0.999_999), short(0.5)], ["1.0000", "0.9999", "0.5000"]);
+}

@@ -1,0 +1,259 @@
+//! `similarities.html`: the verdict, the curves with the worst first, and a table of all of them.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use msprobe_report::{
+    CellSink, CurveSeries, Curves, Fill, HtmlReport, HtmlTable, SheetRows, Tone, write_html_with_curves,
+};
+
+use super::measure::Count;
+use super::outcome::{Outcome, RankOutcome, Status, short};
+use super::table::SUMMARY;
+use super::verdict::Curve;
+
+/// Curves a page can hold without becoming slow. The best ones are left out.
+const MOST_CURVES: usize = 20_000;
+
+const HEADERS: [&str; 8] = [
+    "rank",
+    "parameter",
+    "flagged steps",
+    "lowest similarity",
+    "worst step",
+    "largest fall",
+    "at step",
+    "steps compared",
+];
+
+/// One curve of the page.
+struct Entry<'a> {
+    rank: &'a RankOutcome,
+    /// With the rank where there are several.
+    label: String,
+    name: &'a str,
+    curve: &'a Curve,
+    counts: &'a [Option<Count>],
+}
+
+struct Entries<'a> {
+    all: Vec<Entry<'a>>,
+    /// Steps of all ranks.
+    steps: Vec<u64>,
+}
+
+/// Writes the page; `sides` are the two paths that were compared.
+pub(super) fn write_page(outcome: &Outcome, sides: [&Path; 2], path: &Path) -> io::Result<()> {
+    let mut entries = Entries::of(outcome);
+    let left_out = entries.all.len().saturating_sub(MOST_CURVES);
+    entries.all.truncate(MOST_CURVES);
+    let failures = Failures(&outcome.failures);
+    let thresholds = outcome.thresholds;
+    let mut facts = vec![
+        ("Status".to_owned(), outcome.status().word().to_owned()),
+        ("First run".to_owned(), sides[0].display().to_string()),
+        ("Second run".to_owned(), sides[1].display().to_string()),
+        (
+            "Rule".to_owned(),
+            format!(
+                "suspicious is a curve that begins below {}, or falls by more than {} from one step to the next",
+                thresholds.first, thresholds.fall
+            ),
+        ),
+    ];
+    if left_out > 0 {
+        facts.push(("Left out".to_owned(), format!("{left_out} curves without anything suspicious")));
+    }
+    let report = HtmlReport {
+        title: "msprobe: directions of gradients of two runs".to_owned(),
+        status: match outcome.status() {
+            Status::Ok => Tone::Good,
+            Status::Incomplete => Tone::Warning,
+            Status::Suspect => Tone::Bad,
+        },
+        verdict: outcome.lines().join("\n"),
+        facts,
+        tables: vec![
+            HtmlTable {
+                name: "Parameters".to_owned(),
+                headers: HEADERS.map(str::to_owned).to_vec(),
+                rows: &entries,
+                detail_columns: Vec::new(),
+                hidden_columns: if outcome.ranks.len() > 1 { Vec::new() } else { vec![0] },
+                first_row: None,
+            },
+            HtmlTable {
+                name: "Not compared".to_owned(),
+                headers: vec!["what".to_owned()],
+                rows: &failures,
+                detail_columns: Vec::new(),
+                hidden_columns: Vec::new(),
+                first_row: None,
+            },
+        ],
+    };
+    let curves = Curves {
+        title: "Similarity of each parameter, worst first".to_owned(),
+        x_label: "steps".to_owned(),
+        xs: entries.steps.iter().map(|&step| i64::try_from(step).unwrap_or(i64::MAX)).collect(),
+        threshold: Some(thresholds.first),
+        series: &entries,
+    };
+    let mut out = BufWriter::new(File::create(path)?);
+    write_html_with_curves(&report, &curves, &mut out)?;
+    out.flush()
+}
+
+impl<'a> Entries<'a> {
+    /// All parameters together first, then each, worst first: flagged ones, then by the lowest similarity.
+    fn of(outcome: &'a Outcome) -> Entries<'a> {
+        let several = outcome.ranks.len() > 1;
+        let entry =
+            |rank: &'a RankOutcome, name: &'a str, curve: &'a Curve, counts: &'a [Option<Count>]| Entry {
+                rank,
+                label: match rank.rank {
+                    Some(number) if several => format!("rank {number}: {name}"),
+                    _ => name.to_owned(),
+                },
+                name,
+                curve,
+                counts,
+            };
+        let mut all: Vec<Entry<'_>> = outcome
+            .ranks
+            .iter()
+            .map(|rank| entry(rank, SUMMARY, &rank.verdict.summary, &rank.similarities.summary))
+            .collect();
+        let mut parameters: Vec<Entry<'_>> = outcome
+            .ranks
+            .iter()
+            .flat_map(|rank| rank.verdict.worst_first().into_iter().map(move |index| (rank, index)))
+            .map(|(rank, index)| {
+                let (similarities, verdict) = (&rank.similarities, &rank.verdict);
+                let counts = &similarities.counts[index];
+                entry(rank, &similarities.parameters[index], &verdict.curves[index], counts)
+            })
+            .collect();
+        let lowest = |entry: &Entry<'_>| entry.curve.lowest.map_or(f64::INFINITY, |(_, lowest)| lowest);
+        parameters.sort_by(|a, b| {
+            let unflagged = |entry: &Entry<'_>| entry.curve.flags.is_empty();
+            unflagged(a).cmp(&unflagged(b)).then(lowest(a).total_cmp(&lowest(b)))
+        });
+        all.append(&mut parameters);
+        let mut steps: Vec<u64> =
+            outcome.ranks.iter().flat_map(|rank| rank.similarities.steps.iter().copied()).collect();
+        steps.sort_unstable();
+        steps.dedup();
+        Entries { all, steps }
+    }
+
+    /// Where a step of a rank stands among all.
+    fn place(&self, entry: &Entry<'_>, position: usize) -> Option<usize> {
+        let step = entry.rank.similarities.steps.get(position)?;
+        self.steps.binary_search(step).ok()
+    }
+}
+
+fn step_of(entry: &Entry<'_>, position: usize) -> u64 {
+    entry.rank.similarities.steps.get(position).copied().unwrap_or_default()
+}
+
+impl CurveSeries for Entries<'_> {
+    fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    fn name(&self, index: usize) -> &str {
+        &self.all[index].label
+    }
+
+    fn note(&self, index: usize) -> String {
+        let entry = &self.all[index];
+        let lowest = match entry.curve.lowest {
+            Some((step, value)) => format!("lowest {} at step {}", short(value), step_of(entry, step)),
+            None => return "nothing to compare".to_owned(),
+        };
+        match entry.curve.largest_fall {
+            Some((step, fall)) => {
+                format!("{lowest}, largest fall {fall:.4} at step {}", step_of(entry, step))
+            }
+            None => lowest,
+        }
+    }
+
+    fn tone(&self, index: usize) -> Tone {
+        let entry = &self.all[index];
+        if !entry.curve.flags.is_empty() {
+            Tone::Bad
+        } else if entry.counts.iter().any(Option::is_none) {
+            Tone::Warning
+        } else {
+            Tone::Good
+        }
+    }
+
+    fn values(&self, index: usize) -> Vec<f64> {
+        let entry = &self.all[index];
+        let mut values = vec![f64::NAN; self.steps.len()];
+        for (position, count) in entry.counts.iter().enumerate() {
+            if let (Some(place), Some(value)) =
+                (self.place(entry, position), count.and_then(Count::similarity))
+            {
+                values[place] = value;
+            }
+        }
+        values
+    }
+
+    fn flagged(&self, index: usize) -> Vec<usize> {
+        let entry = &self.all[index];
+        entry.curve.flags.iter().filter_map(|(position, _)| self.place(entry, *position)).collect()
+    }
+}
+
+impl SheetRows for Entries<'_> {
+    fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    fn cells(&self, row: usize, sink: &mut dyn CellSink) {
+        let entry = &self.all[row];
+        let integer = |sink: &mut dyn CellSink, value: Option<u64>| match value {
+            Some(value) => sink.integer(value.into()),
+            None => sink.empty(),
+        };
+        integer(sink, entry.rank.rank);
+        sink.text(entry.name);
+        let flagged = entry.curve.flags.iter().map(|(step, _)| step_of(entry, *step).to_string());
+        sink.text(&flagged.collect::<Vec<_>>().join(", "));
+        for extreme in [entry.curve.lowest, entry.curve.largest_fall] {
+            match extreme {
+                Some((_, value)) => sink.number(value),
+                None => sink.empty(),
+            }
+            integer(sink, extreme.map(|(step, _)| step_of(entry, step)));
+        }
+        sink.integer(entry.counts.iter().filter(|count| count.is_some()).count() as i128);
+    }
+
+    fn fill(&self, row: usize) -> Fill {
+        if self.all[row].curve.flags.is_empty() { Fill::Plain } else { Fill::Red }
+    }
+}
+
+struct Failures<'a>(&'a [String]);
+
+impl SheetRows for Failures<'_> {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn cells(&self, row: usize, sink: &mut dyn CellSink) {
+        sink.text(&self.0[row]);
+    }
+
+    fn fill(&self, _: usize) -> Fill {
+        Fill::Yellow
+    }
+}

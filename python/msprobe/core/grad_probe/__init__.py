@@ -1,0 +1,1 @@
+"""Gradient probe: what does not depend on a framework."""

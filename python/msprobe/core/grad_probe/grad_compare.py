@@ -1,0 +1,78 @@
+"""Comparison of the gradient directions of two runs, at the import path scripts use."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from msprobe import _native
+from msprobe.core.common.exceptions import FileCheckException
+from msprobe.core.common.log import logger
+from msprobe.core.compare.acc_compare import into
+
+
+class GradComparator:
+    """Says how similar the directions of gradients are, step by step, and at which step they part.
+
+    Results: ``similarities.csv`` and ``similarities_picture`` (of each rank), ``similarities.html`` and
+    ``verdict.json``; the verdict is printed too. What is missing on one side, or cannot be read, costs its
+    own cell and is logged. Both methods take these keywords:
+
+    ``first``, ``fall``: suspicious is what begins below 0.97, or falls by more than 0.03 from one step to the
+    next.
+    ``pictures``: which parameters get one: ``"all"``, ``"worst:20"``, ``"none"``.
+    ``html``: whether the page with all curves is written.
+    """
+
+    @classmethod
+    def compare_distributed(
+        cls,
+        path1: str | os.PathLike[str],
+        path2: str | os.PathLike[str],
+        output_dir: str | os.PathLike[str],
+        *,
+        first: float = 0.97,
+        fall: float = 0.03,
+        pictures: str = "all",
+        html: bool = True,
+    ) -> None:
+        """Compares every ``rank{n}`` two dump paths have in common, into ``output_dir/rank{n}``."""
+        _compare(path1, path2, output_dir, True, first=first, fall=fall, pictures=pictures, html=html)
+
+    @classmethod
+    def compare(
+        cls,
+        path1: str | os.PathLike[str],
+        path2: str | os.PathLike[str],
+        output_dir: str | os.PathLike[str],
+        *,
+        first: float = 0.97,
+        fall: float = 0.03,
+        pictures: str = "all",
+        html: bool = True,
+    ) -> None:
+        """Compares two ``rank{n}`` directories."""
+        _compare(path1, path2, output_dir, False, first=first, fall=fall, pictures=pictures, html=html)
+
+
+def _compare(path1: Any, path2: Any, output_dir: Any, ranks: bool, **options: Any) -> None:
+    for path in (path1, path2):
+        _check_directory(path)
+    lines = _native.compare_gradients(path1, path2, output_dir, ranks, log=into(logger), **options)
+    for line in lines:
+        print(line)
+
+
+def _check_directory(path: str | os.PathLike[str]) -> None:
+    directory = Path(path)
+    if directory.is_symlink():
+        code, what = FileCheckException.SOFT_LINK_ERROR, "is a link, give the path of the directory itself"
+    elif not directory.exists():
+        code, what = FileCheckException.ILLEGAL_PATH_ERROR, "does not exist"
+    elif not directory.is_dir():
+        code, what = FileCheckException.INVALID_FILE_ERROR, "is not a directory"
+    else:
+        return
+    logger.error(f"{path} {what}")
+    raise FileCheckException(code, f"{path} {what}")
