@@ -8,6 +8,7 @@ mod compare;
 mod config;
 mod exceptions;
 mod files;
+mod gradients_probe;
 mod key_data;
 mod metrics;
 mod tensor;
@@ -47,6 +48,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<key_data::KeyDataWriter>()?;
     module.add_class::<key_data::KeyDataEntry>()?;
     module.add_function(wrap_pyfunction!(key_data::make_directory, module)?)?;
+    module.add_class::<gradients_probe::GradientProbe>()?;
+    module.add_class::<gradients_probe::GradientStep>()?;
     module.add_class::<collect::Collector>()?;
     module.add_class::<collect::ApiCall>()?;
     module.add_class::<collect::ApiBackward>()?;

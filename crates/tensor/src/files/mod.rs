@@ -5,6 +5,7 @@
 //! only the tensor asked for is touched. Parsers treat every file as hostile: no allocation follows an
 //! untrusted length, no recursion follows untrusted nesting, arithmetic is checked.
 
+pub mod bits;
 pub mod npy;
 pub mod npy_measured;
 mod numpy;
@@ -15,6 +16,7 @@ pub mod pt_write;
 pub mod safetensors;
 mod zip;
 
+pub use bits::{DirectionError, DirectionFile, read_direction, write_bits};
 pub use open::{FileError, Format, TensorFile};
 
 use std::sync::Arc;

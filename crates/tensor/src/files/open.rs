@@ -305,7 +305,7 @@ impl TensorFile {
     }
 }
 
-fn map_file(path: &Path) -> io::Result<Mmap> {
+pub(super) fn map_file(path: &Path) -> io::Result<Mmap> {
     // Asked by path first: opening a pipe would wait for its writer.
     refuse_special(&fs::metadata(path)?)?;
     let file = File::open(path)?;
@@ -338,7 +338,7 @@ fn refuse_special(metadata: &fs::Metadata) -> io::Result<()> {
 
 /// Drops the pages that hold `start..start + len`, and with them whatever else shares its first and last one.
 #[cfg(unix)]
-fn drop_pages(map: &Mmap, start: usize, len: usize) {
+pub(super) fn drop_pages(map: &Mmap, start: usize, len: usize) {
     // SAFETY: `Mmap::map` makes a MAP_SHARED, PROT_READ mapping of a file. There MADV_DONTNEED only takes pages
     // out of this process's tables (madvise(2): "subsequent accesses … result in repopulating the memory
     // contents from the up-to-date contents of the underlying mapped file"), so borrowed views read the same
@@ -351,7 +351,7 @@ fn drop_pages(map: &Mmap, start: usize, len: usize) {
 }
 
 #[cfg(not(unix))]
-fn drop_pages(_map: &Mmap, _start: usize, _len: usize) {}
+pub(super) fn drop_pages(_map: &Mmap, _start: usize, _len: usize) {}
 
 #[cfg(test)]
 mod tests {
