@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy
-import pytest
 
 from tests.python.collection import runs
 from tests.python.grad.probing import listing, names, rows, write_config
@@ -81,18 +80,10 @@ def test_placements_are_in_the_name(tmp_path: Path) -> None:
         check_rows(tmp_path / "out", rank, 0, dict.fromkeys(found, local))
 
 
-@pytest.mark.parametrize("stage", [1, 2])
-def test_zero_records_partitions(stage: int, tmp_path: Path) -> None:
-    said = run_ranks(tmp_path, f"zero{stage}")
-    for step, whole in enumerate(said[0]):
-        parts: dict[str, list[bool]] = {name: [] for name in NAMES}
-        for rank in range(2):
-            folder = tmp_path / f"out/rank{rank}"
-            for name in names(tmp_path / "out", step, rank):
-                original, _, suffix = name.partition(".shard")
-                assert suffix in ("", f"{rank}of2")
-                parts[original] += numpy.load(folder / f"step{step}/{name}.npy").reshape(-1).tolist()
-        for name, directions in parts.items():
-            expected = [value > 0 for value in whole[name]]
-            assert directions == expected, name
-        assert not (tmp_path / f"out/rank0/grad_summary_{len(said[0])}.csv").exists()
+def test_partitions_are_recorded_by_parameter(tmp_path: Path) -> None:
+    first, second = run_ranks(tmp_path, "partitions")
+    for step in range(2):
+        check_rows(tmp_path / "out", 0, step, {"a": first[:4], "b.shard0of2": first[4:]})
+        check_rows(tmp_path / "out", 1, step, {"b.shard1of2": second})
+    assert rows(tmp_path / "out/rank0/grad_summary_0.csv")[0]["shape"] == "[2, 2]"
+    assert not (tmp_path / "out/rank0/grad_summary_2.csv").exists()

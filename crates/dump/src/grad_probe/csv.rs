@@ -46,7 +46,9 @@ fn header(level: GradLevel, bounds: &[Bound]) -> String {
             row.cell("=0");
         }
     }
-    ["max", "min", "norm", "shape"].into_iter().for_each(|name| row.cell(name));
+    for name in ["max", "min", "norm", "shape"] {
+        row.cell(name);
+    }
     row.text
 }
 
@@ -69,7 +71,9 @@ pub(super) fn row(level: GradLevel, name: &str, figures: &GradientFigures, shape
             row.fraction(figures.zeros, figures.count);
         }
     }
-    [figures.max, figures.min, figures.norm].into_iter().for_each(|figure| row.float(figure.into()));
+    for figure in [figures.max, figures.min, figures.norm] {
+        row.float(figure.into());
+    }
     row.shape(shape);
     row.text
 }

@@ -9,7 +9,7 @@ use msprobe_tensor::files::{npy, write_bits};
 use msprobe_tensor::{DType, GradientFigures, GradientWork, TensorView, crc32, measure_gradient};
 
 use super::csv;
-use crate::config::{GradLevel, GradProbe};
+use crate::config::{Bound, GradLevel, GradProbe};
 use crate::names::{Rank, Step};
 use crate::write::{LayoutError, Target, TensorPool, WriteError, check_path, create_dir, is_plain_name};
 
@@ -50,7 +50,7 @@ impl GradientWriter {
     /// A writer that keeps at most so many bytes of directions.
     pub fn new(settings: GradProbe, dump_path: PathBuf, budget_bytes: usize) -> io::Result<GradientWriter> {
         let bounds = match settings.level {
-            GradLevel::L2 => settings.bounds.iter().map(|bound| bound.value()).collect(),
+            GradLevel::L2 => settings.bounds.iter().map(Bound::value).collect(),
             GradLevel::L0 | GradLevel::L1 => Vec::new(),
         };
         // One thread: a summary that is written again replaces the first one.

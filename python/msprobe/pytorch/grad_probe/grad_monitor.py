@@ -103,7 +103,9 @@ class GradientMonitor:
                     continue
                 if name in names:
                     prefixed = f"model{index}.{name}"
-                    self._warn_once(f"two models have a parameter {name}: the second is recorded as {prefixed}")
+                    self._warn_once(
+                        f"two models have a parameter {name}: the second is recorded as {prefixed}"
+                    )
                     name = prefixed
                 names.add(name)
                 self._positions[id(parameter)] = len(self._watched)
@@ -196,9 +198,7 @@ class GradientMonitor:
                 self._warn_once(f"grad_probe: the gradient of {name} is not recorded: {error!r}")
         return added
 
-    def _add_row(
-        self, position: int, name: str, parameter: torch.Tensor, partitions: Partitions
-    ) -> bool:
+    def _add_row(self, position: int, name: str, parameter: torch.Tensor, partitions: Partitions) -> bool:
         gradient = gradient_of(parameter, partitions)
         if gradient is None:
             if not is_partitioned(parameter):

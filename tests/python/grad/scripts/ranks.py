@@ -1,12 +1,15 @@
-"""One rank of a distributed training with the gradient probe: ``ranks.py KIND``, rank and port in the environment.
+"""One rank of a distributed training with the gradient probe: ``ranks.py KIND``, the rest in the environment.
 
 Prints what the gradients were, as the optimizer saw them.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -89,9 +92,30 @@ def tensors() -> Any:
     return flat(local)
 
 
-def zero(stage: int) -> Any:
-    import deepspeed
+def partitions() -> Any:
+    """What ZeRO makes of ten elements on two ranks: the second parameter is cut."""
+    rank = dist.get_rank()
+    holder = nn.Module()
+    holder.register_parameter("a", nn.Parameter(torch.zeros(2, 2, dtype=torch.bfloat16)))
+    holder.register_parameter("b", nn.Parameter(torch.zeros(6, dtype=torch.bfloat16)))
+    PrecisionDebugger.monitor(holder)
+    flat_partition = nn.Parameter(torch.zeros(5))
+    pieces = [{"a": (0, 4), "b": (4, 1)}, {"b": (0, 5)}][rank]
+    for name, parameter in holder.named_parameters():
+        here = pieces.get(name)
+        fragment = None if here is None else SimpleNamespace(hp_fragment=flat_partition.narrow(0, *here))
+        setattr(parameter, "_hp_mapping", fragment)  # noqa: B010
+    optimizer = torch.optim.SGD([flat_partition], lr=0.0)
+    for _ in range(2):
+        flat_partition.grad = torch.arange(5.0) - 2 + rank
+        optimizer.step()
+    return flat(torch.arange(5.0) - 2 + rank)
 
+
+def zero(stage: int) -> Any:
+    deepspeed = importlib.import_module("deepspeed")
+    # Its kernels would be compiled first, which takes minutes; without them it uses gloo.
+    deepspeed.ops.__compatible_ops__.clear()
     plain = model()
     PrecisionDebugger.monitor(plain)
     named = list(plain.parameters())
@@ -117,10 +141,11 @@ def zero(stage: int) -> Any:
 def main() -> None:
     dist.init_process_group("gloo")
     PrecisionDebugger("config.json")
-    kinds = {
+    kinds: dict[str, Callable[[], Any]] = {
         "ddp": ddp,
         "fsdp": fsdp,
         "tensors": tensors,
+        "partitions": partitions,
         "zero1": lambda: zero(1),
         "zero2": lambda: zero(2),
     }
