@@ -1,9 +1,10 @@
 //! Dumps of a training run: what to collect ([`config`]), what records are called ([`names`]), which of them
-//! are kept ([`filter`]), how they get to disk ([`write`]) and back ([`read`]); named key data of a run ([`key_data`]).
-//! Knows nothing of Python.
+//! are kept ([`filter`]), how they get to disk ([`write`]) and back ([`read`]); named key data of a run ([`key_data`]) and its
+//! gradients ([`grad_probe`]). Knows nothing of Python.
 
 pub mod config;
 pub mod filter;
+pub mod grad_probe;
 pub mod key_data;
 pub mod names;
 pub mod read;

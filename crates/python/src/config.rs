@@ -177,6 +177,11 @@ impl PyConfig {
         self.inner.online.as_ref().map_or("./", |online| &online.tls_path)
     }
 
+    /// Whether the gradient of a parameter is recorded; never for tasks other than grad_probe.
+    fn wants_parameter(&self, name: &str) -> bool {
+        self.inner.grad_probe.as_ref().is_some_and(|probe| probe.wants(name))
+    }
+
     /// Whether a step is collected.
     fn wants_step(&self, step: u64) -> bool {
         self.inner.wants_step(Step(step))

@@ -45,7 +45,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(compare::compare_graphs, module)?)?;
     module.add_function(wrap_pyfunction!(compare::compare_common_dirs, module)?)?;
     module.add_function(wrap_pyfunction!(compare::merge_tables, module)?)?;
-    module.add_function(wrap_pyfunction!(gradients::compare_gradients, module)?)?;
+    gradients::register(module)?;
     key_data::register(module)?;
     module.add_class::<collect::Collector>()?;
     module.add_class::<collect::ApiCall>()?;

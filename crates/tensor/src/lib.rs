@@ -19,5 +19,8 @@ pub use pair::{
     NonFinite, PairError, PairMetrics, ScaledErrors, compare_pair, compare_pair_widened, compare_real_parts,
 };
 pub use parallel::on_this_thread;
-pub use stats::{Arithmetic, Figures, Number, Statistics, statistics, statistics_and_crc32};
+pub use stats::{
+    Arithmetic, Figures, GradientFigures, GradientWork, Number, Statistics, measure_gradient, statistics,
+    statistics_and_crc32,
+};
 pub use view::{BLOCK_ELEMENTS, Endian, TensorView, ViewError, checked_numel, contiguous_strides};

@@ -244,6 +244,16 @@ impl<'a> TensorView<'a> {
         }
     }
 
+    /// The same elements with the dimensions in reverse.
+    #[must_use]
+    pub fn transposed(&self) -> TensorView<'a> {
+        TensorView {
+            shape: self.shape.iter().rev().copied().collect(),
+            strides: self.strides.iter().rev().copied().collect(),
+            ..self.clone()
+        }
+    }
+
     /// The leading block of the given shape (each size at most this view's).
     pub fn leading_block(&self, shape: &[usize]) -> Result<TensorView<'a>, ViewError> {
         TensorView::new(

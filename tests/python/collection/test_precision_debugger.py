@@ -405,19 +405,15 @@ def test_elsewhere_save_is_silent(
 def test_under_grad_probe_only_monitor_means_something(here: Path, services: list[NotingService]) -> None:
     made = debugger(here, task="grad_probe")
     assert (made.service, made.config, made.task, services) == (None, None, "grad_probe", [])
-    for name in CALLS.keys() - {"monitor"}:
+    for name in CALLS:
         getattr(made, name)(*CALLS[name])
     module_dump(MODEL, "name")
     module_dump_end()
-    with pytest.raises(MsprobeException, match="the gradient probe is not part of this version") as raised:
-        made.monitor(MODEL)
-    assert raised.value.code == MsprobeException.INTERFACE_USAGE_ERROR
 
 
-def test_grad_probe_is_chosen_in_the_file_only(here: Path) -> None:
-    path = write_config(here)
-    with pytest.raises(ValueError, match="Processor not found for framework: pytorch, task: grad_probe"):
-        PrecisionDebugger(path, task="grad_probe")
+def test_grad_probe_is_chosen_by_file_or_argument(here: Path, services: list[NotingService]) -> None:
+    assert PrecisionDebugger(write_config(here), task="grad_probe").task == "grad_probe"
+    assert services == []
 
 
 @pytest.mark.parametrize("task", ["statistics", "tensor", "overflow_check"])

@@ -7,6 +7,7 @@
 //! caller.
 
 mod error;
+mod gradients;
 mod python;
 mod ranges;
 mod scope;
@@ -19,6 +20,7 @@ use serde_json::{Map, Value};
 
 use self::error::Refusal;
 pub use self::error::{ConfigError, ErrorClass, LogLevel, LogLine};
+pub use self::gradients::{Bound, GradLevel, GradProbe};
 pub use self::ranges::RangeSet;
 pub use self::scope::Scope;
 use self::section::Section;
@@ -60,8 +62,7 @@ pub struct Resolved {
 pub struct Config {
     /// What is collected.
     pub task: Task,
-    /// The task of the file, whatever the argument said. The reference decides by it whether `save` and `monitor`
-    /// do anything.
+    /// The task of the file, whatever the argument said. The reference decides by it whether `save` does anything.
     pub file_task: Task,
     /// Where values are taken.
     pub level: Level,
@@ -93,6 +94,8 @@ pub struct Config {
     pub async_dump: bool,
     /// The online checker's transport; `None` for tasks other than tensor.
     pub online: Option<Online>,
+    /// The gradient probe's own keys; `None` for other tasks.
+    pub grad_probe: Option<GradProbe>,
 }
 
 impl Config {
@@ -120,7 +123,7 @@ impl Config {
 
     /// Whether a rank collects. A process without a rank is in no list of ranks; level debug has no such filter.
     pub fn wants_rank(&self, rank: Rank) -> bool {
-        self.level == Level::Debug
+        (self.level == Level::Debug && self.task != Task::GradProbe)
             || self.rank.is_empty()
             || rank.0.is_some_and(|rank| self.rank.contains(u64::from(rank)))
     }
@@ -175,6 +178,7 @@ fn resolve(text: &str, overrides: &Overrides, log: &mut Vec<LogLine>) -> Result<
         enable_dataloader: common.enable_dataloader,
         async_dump: common.async_dump,
         online: section.online,
+        grad_probe: section.grad_probe,
     };
     couple(&mut config, &section.scope, section.list, log)?;
     if config.enable_dataloader {
@@ -284,10 +288,14 @@ fn couple(
     if config.level == Level::L2 && config.task != Task::GradProbe {
         one_kernel(config.task, scope, &mut list)?;
     }
-    // The reference looks for a collector of the task, and has none for these.
-    if config.task == Task::RunUt || (config.task == Task::GradProbe && config.file_task != Task::GradProbe) {
+    // The reference looks for a collector of the task, and has none for this one.
+    if config.task == Task::RunUt {
         let task = config.task;
         return Err(Refusal::value(format!("Processor not found for framework: pytorch, task: {task}")));
+    }
+    if config.task == Task::GradProbe {
+        // It has a list of its own, and steps are not divided.
+        return Ok(());
     }
     (config.scope, config.list) = scope::parse(scope, &list, config.task, config.level)?;
     Ok(())

@@ -6,6 +6,7 @@ use std::num::NonZeroU64;
 use serde_json::{Map, Value};
 
 use super::error::Refusal;
+use super::gradients::GradProbe;
 use super::python;
 use super::values::{CheckMode, DataMode, DataModes, FileFormat, Online, OverflowNums, SummaryMode, Task};
 use crate::words::Word;
@@ -23,6 +24,7 @@ pub(super) struct Section {
     pub(super) check_mode: Option<CheckMode>,
     pub(super) file_format: Option<FileFormat>,
     pub(super) online: Option<Online>,
+    pub(super) grad_probe: Option<GradProbe>,
 }
 
 /// The keys of a section. A missing one is `null`.
@@ -57,6 +59,7 @@ impl Section {
             check_mode: None,
             file_format: None,
             online: None,
+            grad_probe: None,
         };
         match task {
             Task::Statistics => {
@@ -70,8 +73,9 @@ impl Section {
                 section.overflow_nums = overflow_nums(keys.get("overflow_nums"))?;
                 section.check_mode = optional_word(&keys, "check_mode")?;
             }
+            Task::GradProbe => section.grad_probe = Some(GradProbe::read(keys.0)?),
             // Their own keys belong to their own chapters.
-            Task::FreeBenchmark | Task::RunUt | Task::GradProbe | Task::Structure => {}
+            Task::FreeBenchmark | Task::RunUt | Task::Structure => {}
         }
         Ok(section)
     }

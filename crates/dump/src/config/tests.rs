@@ -344,14 +344,25 @@ fn level_l2_takes_one_api() {
 
 #[test]
 fn tasks_without_a_collector_are_refused() {
-    let grad_probe = Overrides { task: json!("grad_probe"), ..Overrides::default() };
-    let error = resolve_with(&json!({ "dump_path": "out" }), &grad_probe).unwrap_err();
-    let message = "Processor not found for framework: pytorch, task: grad_probe";
+    let run_ut = Overrides { task: json!("run_ut"), ..Overrides::default() };
+    let error = resolve_with(&json!({ "dump_path": "out" }), &run_ut).unwrap_err();
+    let message = "Processor not found for framework: pytorch, task: run_ut";
     assert_raised(&error, ErrorClass::Value, None, message);
-    // The file may choose it, and the argument may then repeat it.
-    let file = file("grad_probe", "L2", &json!({}));
-    assert_eq!(accept(&file).config.task, Task::GradProbe);
-    assert_eq!(resolve_with(&file, &grad_probe).unwrap().config.task, Task::GradProbe);
+}
+
+#[test]
+fn the_gradient_probe_is_chosen_by_file_or_argument() {
+    let argument = Overrides { task: json!("grad_probe"), ..Overrides::default() };
+    let other = Overrides { task: json!("statistics"), ..Overrides::default() };
+    let section = json!({ "dump_path": "out", "grad_probe": { "grad_level": "L2", "list": 5 } });
+    let config = resolve_with(&section, &argument).unwrap().config;
+    assert_eq!((config.task, config.file_task), (Task::GradProbe, Task::Statistics));
+    assert_eq!(config.grad_probe.unwrap().level, GradLevel::L2);
+    let file = file("grad_probe", "L2", &json!({ "grad_level": "L0" }));
+    assert_eq!(accept(&file).config.grad_probe.unwrap().level, GradLevel::L0);
+    assert!(resolve_with(&section, &other).unwrap().config.grad_probe.is_none());
+    let error = resolve_with(&json!({ "dump_path": "out", "grad_probe": { "bounds": 1 } }), &argument);
+    assert_raised(&error.unwrap_err(), ErrorClass::Exception, None, "bounds must be a list");
 }
 
 #[test]

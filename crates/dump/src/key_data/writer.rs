@@ -71,7 +71,7 @@ impl KeyDataWriter {
         match create_dir(&directory) {
             Ok(()) => Ok(Some(Entry { directory, saved: SystemTime::now(), records: Arc::default() })),
             Err(error) if error.is_of_system() => {
-                self.pool.fail(unmade(&directory, &error));
+                self.pool.fail(WriteError::unmade(&directory, &error));
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -145,15 +145,6 @@ impl Entry {
         }
         Ok(Target { path, modified: Some(self.saved) })
     }
-}
-
-fn unmade(directory: &Path, error: &LayoutError) -> WriteError {
-    let (kind, reason) = match error {
-        LayoutError::Permission(_) => (io::ErrorKind::PermissionDenied, "permission denied".to_owned()),
-        LayoutError::Create { kind, reason, .. } => (*kind, reason.clone()),
-        _ => (io::ErrorKind::NotADirectory, "there is something else in its place".to_owned()),
-    };
-    WriteError { path: directory.to_owned(), kind, reason }
 }
 
 #[cfg(test)]

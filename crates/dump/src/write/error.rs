@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::layout::LayoutError;
+
 /// A file or directory that could not be written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("cannot write {}: {reason}{}", path.display(), hint_of(*kind))]
@@ -19,6 +21,19 @@ impl WriteError {
     /// An error of the system, about this path.
     pub fn new(path: &Path, error: &io::Error) -> WriteError {
         WriteError { path: path.to_owned(), kind: error.kind(), reason: error.to_string() }
+    }
+
+    /// A directory that could not be made.
+    pub fn unmade(directory: &Path, error: &LayoutError) -> WriteError {
+        let (kind, reason) = match error {
+            LayoutError::Permission(_) => (io::ErrorKind::PermissionDenied, "permission denied".to_owned()),
+            LayoutError::Create { kind, reason, .. } => (*kind, reason.clone()),
+            LayoutError::NotADirectory(_) => {
+                (io::ErrorKind::NotADirectory, "there is something else in its place".to_owned())
+            }
+            rule => (io::ErrorKind::InvalidInput, rule.to_string()),
+        };
+        WriteError { path: directory.to_owned(), kind, reason }
     }
 }
 

@@ -155,6 +155,19 @@ impl TensorPool {
         self.copy_and_push(target, view.dtype(), view.shape(), |out| view.copy_to(out), Box::new(fill));
     }
 
+    /// Saves what `write` makes of a row-major tensor whose elements `fill` puts into memory of the pool. Memory that is
+    /// used again holds what it held. Returns when `fill` has; neither is called once nothing is written any more.
+    pub fn save_filled(
+        &self,
+        target: Target,
+        dtype: DType,
+        shape: &[usize],
+        fill: impl FnOnce(&mut [u8]),
+        write: impl FnOnce(&mut File, &TensorView<'_>) -> io::Result<()> + Send + 'static,
+    ) {
+        self.copy_and_push(target, dtype, shape, fill, Box::new(write));
+    }
+
     /// Saves a tensor of `size_bytes` that the pool may keep until it is written.
     pub fn save_held(
         &self,
@@ -240,13 +253,18 @@ impl TensorPool {
         failed.then(|| self.shared.lock().failure.as_ref().map(ToString::to_string)).flatten()
     }
 
+    /// Whether what is saved is written: not after a failure, and not in a forked child.
+    pub fn is_open(&self) -> bool {
+        !self.shared.failed.load(Ordering::Acquire) && !self.is_foreign()
+    }
+
     fn is_foreign(&self) -> bool {
         self.process != std::process::id()
     }
 
     /// Waits until the budget allows so many bytes. `None` after a failure, and in a forked child.
     fn wait_for_room(&self, bytes: usize) -> Option<MutexGuard<'_, State>> {
-        if self.shared.failed.load(Ordering::Acquire) || self.is_foreign() {
+        if !self.is_open() {
             return None;
         }
         let mut state = self.shared.lock();

@@ -34,7 +34,7 @@ const MAX_DIMENSIONS: usize = 64;
 /// The data starts at a multiple of this, as numpy has it.
 const ALIGNMENT: usize = 64;
 
-/// Digits numpy leaves room for, so that the first dimension can grow in place.
+/// Digits numpy leaves room for, so that the slowest dimension can grow in place.
 const GROWTH_DIGITS: usize = 21;
 
 /// Indexes the one array of a `.npy` file, under the empty name. Bytes after the data are allowed: several
@@ -72,9 +72,26 @@ pub fn write(out: &mut impl Write, view: &TensorView<'_>) -> io::Result<()> {
     view.try_for_each_bytes(0..view.numel(), |bytes| out.write_all(bytes))
 }
 
+/// Writes the transposed of a tensor: its elements as [`write()`] would, as an array with the dimensions in reverse that
+/// is stored column by column. It is what `np.save` makes of a transposed array.
+pub fn write_transposed(out: &mut impl Write, view: &TensorView<'_>) -> io::Result<()> {
+    let shape: Vec<usize> = view.shape().iter().rev().copied().collect();
+    write_ordered_header(out, view.dtype(), &shape, true)?;
+    view.try_for_each_bytes(0..view.numel(), |bytes| out.write_all(bytes))
+}
+
 /// What stands before the elements.
 pub(super) fn write_header(out: &mut impl Write, dtype: DType, shape: &[usize]) -> io::Result<()> {
-    let header = header_text(dtype, shape);
+    write_ordered_header(out, dtype, shape, false)
+}
+
+fn write_ordered_header(
+    out: &mut impl Write,
+    dtype: DType,
+    shape: &[usize],
+    fortran_order: bool,
+) -> io::Result<()> {
+    let header = header_text(dtype, shape, fortran_order);
     let header_len = u16::try_from(header.len()).map_err(|_| {
         io::Error::new(io::ErrorKind::InvalidInput, "too many dimensions for a version 1.0 .npy header")
     })?;
@@ -84,16 +101,17 @@ pub(super) fn write_header(out: &mut impl Write, dtype: DType, shape: &[usize]) 
     out.write_all(header.as_bytes())
 }
 
-fn header_text(dtype: DType, shape: &[usize]) -> String {
+fn header_text(dtype: DType, shape: &[usize], fortran_order: bool) -> String {
     let sizes: Vec<String> = shape.iter().map(usize::to_string).collect();
     let comma = if shape.len() == 1 { "," } else { "" };
     let mut header = format!(
-        "{{'descr': '{}', 'fortran_order': False, 'shape': ({}{comma}), }}",
+        "{{'descr': '{}', 'fortran_order': {}, 'shape': ({}{comma}), }}",
         written_descr(dtype),
+        if fortran_order { "True" } else { "False" },
         sizes.join(", "),
     );
-    if let Some(first) = sizes.first() {
-        header.extend(std::iter::repeat_n(' ', GROWTH_DIGITS.saturating_sub(first.len())));
+    if let Some(grows) = if fortran_order { sizes.last() } else { sizes.first() } {
+        header.extend(std::iter::repeat_n(' ', GROWTH_DIGITS.saturating_sub(grows.len())));
     }
     let unpadded = MAGIC.len() + 4 + header.len() + 1;
     // Like numpy, a whole 64 bytes of padding when nothing is missing.

@@ -8,9 +8,11 @@
 mod complex;
 mod figures;
 pub(crate) mod float;
+mod gradient;
 mod integer;
 
 pub use figures::{Arithmetic, Figures};
+pub use gradient::{GradientFigures, GradientWork, measure_gradient};
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};

@@ -79,14 +79,17 @@ class PrecisionDebugger:
             logger.warning(
                 "The model argument of PrecisionDebugger is deprecated, give the model to start() instead."
             )
-        # Not the argument's: scripts have always had the file decide which calls mean something.
-        self.task = config.file_task
+        # Not the argument's: scripts have always had the file decide which calls mean something. The gradient
+        # probe is the exception, it is chosen by either.
+        probes = "grad_probe" in (config.task, config.file_task)
+        self.task = config.task if probes else config.file_task
         self.model = model
         self.enable_dataloader = config.enable_dataloader
         self._needs_model = config.level in ("L0", "mix")
         self._saves = self.task in ("statistics", "tensor") and config.level == "debug"
         self._batches = _Batches(self)
-        self.service = None if self.task == "grad_probe" else _service(config)
+        self._gradients = _gradient_monitor(config) if self.task == "grad_probe" else None
+        self.service = None if self._gradients is not None else _service(config)
         if self.service is not None and self.enable_dataloader:
             dataloader.install(self._batches)
 
@@ -176,12 +179,14 @@ class PrecisionDebugger:
 
     @classmethod
     def monitor(cls, model: Any) -> None:
-        """Watches the gradients of a model under the task grad_probe; under others it does nothing."""
+        """Watches the gradients of a model under the task grad_probe; under others it does nothing.
+
+        From now on they are recorded before each step of an optimizer that has parameters of the model.
+        """
         with _LOCK:
-            if cls._current().task == "grad_probe":
-                raise MsprobeException(
-                    MsprobeException.INTERFACE_USAGE_ERROR, "the gradient probe is not part of this version"
-                )
+            gradients = cls._current()._gradients
+            if gradients is not None:
+                gradients.monitor([module for _, module in arguments.named_models(model)])
 
     @classmethod
     def _current(cls) -> PrecisionDebugger:
@@ -244,6 +249,10 @@ def _service_for_module_dump() -> Service | None:
             MsprobeException.INTERFACE_USAGE_ERROR, "PrecisionDebugger instance is not created."
         )
     return instance.service
+
+
+def _gradient_monitor(config: _native.Config) -> Any:
+    return importlib.import_module("msprobe.pytorch.grad_probe.grad_monitor").GradientMonitor(config)
 
 
 def _service(config: _native.Config) -> Service:
