@@ -5,8 +5,8 @@ reference's. They take turns, some steps each, so that a busy moment of the mach
 are compared. A step is forward, backward and optimizer; files are written when the time ends, and removed
 outside of it.
 
-Run from the root with ``python -m bench.grad``. ``--quick`` takes fewer turns; ``--rows`` picks rows by a part
-of their name.
+Run from the root with ``python -m bench.grad``. ``--quick`` takes fewer turns; ``--rows`` picks rows by a
+part of their name.
 """
 
 from __future__ import annotations
