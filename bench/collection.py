@@ -66,6 +66,8 @@ ROWS = [
 class Side:
     """A process that does one piece of work whenever it is told to."""
 
+    worker = "bench/collection_worker.py"
+
     def __init__(self, python: str, order: dict[str, Any]) -> None:
         environment = {
             **os.environ,
@@ -76,9 +78,8 @@ class Side:
             "MSPROBE_LOG_LEVEL": "4",
             "PYTHONWARNINGS": "ignore",
         }
-        worker = str(ROOT / "bench/collection_worker.py")
         self._process = subprocess.Popen(
-            [python, worker, json.dumps({"threads": THREADS, **order})],
+            [python, str(ROOT / self.worker), json.dumps({"threads": THREADS, **order})],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
