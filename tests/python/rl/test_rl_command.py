@@ -174,6 +174,8 @@ def test_paths_without_key_data(tmp_path: Path, given: str, hint: str) -> None:
 
 
 def test_help_teaches() -> None:
-    done = subprocess.run([str(binary()), "rl", "compare", "--help"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [str(binary()), "rl", "compare", "--help"], capture_output=True, text=True, check=True
+    )
     for word in ("Exit codes", "Examples", "summary.json", "prompts, responses, values"):
         assert word in done.stdout
