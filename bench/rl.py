@@ -58,10 +58,14 @@ class Bench:
 
     def work(self, python: Path, order: dict[str, Any]) -> dict[str, Any]:
         """A job of rl_worker.py in a folder of its own, and its answer."""
+        environment = dict(self.environment)
+        if python == self.reference:
+            # A path to our package would have us measured twice.
+            environment.pop("PYTHONPATH", None)
         with tempfile.TemporaryDirectory(dir=self.place) as folder:
             order = {"threads": THREADS, "runs": RUNS, "folder": f"{folder}/dump", **order}
             command = [str(python), str(ROOT / "bench/rl_worker.py"), json.dumps(order)]
-            done = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False)
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr[-2000:]}")
         answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

@@ -95,10 +95,7 @@ fn write_ordered_header(
     let header_len = u16::try_from(header.len()).map_err(|_| {
         io::Error::new(io::ErrorKind::InvalidInput, "too many dimensions for a version 1.0 .npy header")
     })?;
-    out.write_all(MAGIC)?;
-    out.write_all(&[1, 0])?;
-    out.write_all(&header_len.to_le_bytes())?;
-    out.write_all(header.as_bytes())
+    out.write_all(&[MAGIC, &[1, 0], &header_len.to_le_bytes(), header.as_bytes()].concat())
 }
 
 fn header_text(dtype: DType, shape: &[usize], fortran_order: bool) -> String {
