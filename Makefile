@@ -57,6 +57,9 @@ bench: build .venv-reference/.package ## Measure ourselves and the alternatives 
 	$(BIN)/python bench/run.py
 	$(BIN)/python bench/collection.py
 	$(BIN)/python bench/compare.py
+	$(BIN)/python bench/rl.py
+	$(BIN)/python -m bench.grad
+	$(BIN)/python -m bench.two_runs
 
 fuzz: ## Fuzz the file parsers, FUZZ_SECONDS (120) each
 	$(call say,fuzz: needs a nightly toolchain)

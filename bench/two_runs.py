@@ -1,0 +1,153 @@
+"""Two runs compared, by us and by the reference on the same files: key data of RL, directions of gradients.
+
+Each comparison is the Python function users call, in a process of its own; its time is that of the call
+alone. Memory is what is resident beside mapped files. Ours is the best of several calls, the reference is run
+once.
+
+Run from the root with ``python -m bench.two_runs``. ``--quick`` takes little data; ``--rows`` picks cases by a
+part of their name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bench.compare import peak_anonymous_kb
+
+ROOT = Path(__file__).resolve().parent.parent
+REFERENCE = ROOT / ".venv-reference/bin/python"
+THREADS = 2
+RUNS = 3
+WIDTH = 44
+
+
+class Case(NamedTuple):
+    what: str
+    job: str
+    shape: dict[str, int]
+    """What the files are made of: see the jobs of two_runs_worker.py."""
+    times: float
+    most_mb: float
+
+
+FULL = [
+    Case(
+        "key data, 1 key x 200 pairs x 1M",
+        "key_data",
+        {"keys": 1, "pairs": 200, "elements": 1_000_000},
+        15,
+        300,
+    ),
+    Case(
+        "key data, 8 keys x 25 pairs x 1M",
+        "key_data",
+        {"keys": 8, "pairs": 25, "elements": 1_000_000},
+        15,
+        300,
+    ),
+    Case(
+        "gradients, 2 ranks x 10 steps x 50M",
+        "gradients",
+        {"ranks": 2, "steps": 10, "parameters": 24, "elements": 2_097_152},
+        10,
+        300,
+    ),
+]
+PICTURES = Case(
+    "gradients, 2000 pictures",
+    "gradients",
+    {"ranks": 1, "steps": 10, "parameters": 2000, "elements": 64},
+    1,
+    300,
+)
+
+
+def environment(python: Path) -> dict[str, str]:
+    given = dict(os.environ)
+    if python == REFERENCE:
+        # A path to our package would have us measured twice.
+        given.pop("PYTHONPATH", None)
+    threads = {name: str(THREADS) for name in ("RAYON_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")}
+    return {**given, **threads, "MSPROBE_LOG_LEVEL": "4", "PYTHONWARNINGS": "ignore"}
+
+
+def work(python: Path, order: dict[str, Any], place: Path) -> tuple[dict[str, Any], float]:
+    """A job of the worker: its answer, and the megabytes it had in memory."""
+    command = [str(python), str(ROOT / "bench/two_runs_worker.py"), json.dumps(order)]
+    out, log = place / "answer", place / "log"
+    with out.open("wb") as answer, log.open("wb") as errors:
+        process = subprocess.Popen(command, stdout=answer, stderr=errors, env=environment(python))
+        peak_kb = peak_anonymous_kb(process.pid)
+        if process.wait() != 0:
+            raise RuntimeError(
+                f"{' '.join(command)} ended with {process.returncode}:\n{log.read_text()[-2000:]}"
+            )
+    found: dict[str, Any] = json.loads(out.read_text().splitlines()[-1])
+    return found, peak_kb / 1024
+
+
+def measure(case: Case, place: Path, reached: list[bool]) -> str:
+    folder = place / "runs"
+    work(Path(sys.executable), {"job": f"make_{case.job}", "folder": str(folder), **case.shape}, place)
+    order = {"job": f"compare_{case.job}", "folder": str(folder)}
+    every = [
+        work(Path(sys.executable), {**order, "output": str(place / f"ours{run}")}, place)
+        for run in range(RUNS)
+    ]
+    ours, _ = min(every, key=lambda one: float(one[0]["seconds"]))
+    peak_mb = max(peak for _, peak in every)
+    other, ratio, aims = "-", "-", []
+    if REFERENCE.exists():
+        theirs, _ = work(REFERENCE, {**order, "output": str(place / "theirs")}, place)
+        times = theirs["seconds"] / ours["seconds"]
+        other, ratio = f"{theirs['seconds']:.2f} s", f"{times:.1f}x"
+        reached.append(times >= case.times)
+        aims.append(f">= {case.times:g}x: {'reached' if reached[-1] else 'MISSED'}")
+    reached.append(peak_mb <= case.most_mb)
+    aims.append(f"<= {case.most_mb:g} MB: {'reached' if reached[-1] else 'MISSED'}")
+    shutil.rmtree(folder)
+    seconds = ours["seconds"]
+    cores = ours["processor_seconds"] / seconds
+    return (
+        f"{case.what:<{WIDTH}} {seconds:8.3f} s {cores:5.1f}  {peak_mb:6.0f} MB  {other:>9}  {ratio:>8}"
+        f"  {', '.join(aims)}"
+    )
+
+
+def small(case: Case) -> Case:
+    return case._replace(shape={**case.shape, "elements": max(case.shape["elements"] // 1000, 8)})
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="little data")
+    parser.add_argument("--rows", default="", help="only cases whose name contains this")
+    options = parser.parse_args()
+    if not REFERENCE.exists():
+        print("the reference is not installed: make .venv-reference/.package")
+    place = ROOT / "bench_out"
+    place.mkdir(exist_ok=True)
+    print(
+        f"\ntwo runs compared, {THREADS} threads\n"
+        f"\n{'':<{WIDTH}} {'msprobe':>10} {'cores':>5}  {'memory':>9}  {'reference':>9}  {'ratio':>8}  aims"
+    )
+    reached: list[bool] = []
+    for case in [*FULL, PICTURES]:
+        if options.rows in case.what:
+            with tempfile.TemporaryDirectory(dir=place) as folder:
+                print(measure(small(case) if options.quick else case, Path(folder), reached), flush=True)
+    shutil.rmtree(place, ignore_errors=True)
+    print(f"\n{sum(reached)} of {len(reached)} aims reached")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
