@@ -4,7 +4,7 @@ Each comparison is the Python function users call, in a process of its own; its 
 alone. Memory is what is resident beside mapped files. Ours is the best of several calls, the reference is run
 once.
 
-Run from the root with ``python -m bench.two_runs``. ``--quick`` takes little data; ``--rows`` picks cases by a
+Run from the root: ``python -m bench.two_runs``. ``--quick`` takes little data; ``--rows`` picks cases by a
 part of their name.
 """
 
