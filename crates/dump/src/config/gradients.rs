@@ -157,11 +157,13 @@ mod tests {
 
     #[test]
     fn bounds_keep_their_text_and_are_compared_as_float32() {
-        let probe =
-            read(&json!({ "bounds": [-1e-5, 0, 0.01, 1e16, 9007199254740992i64, 9007199254740993i64] }));
+        let probe = read(
+            &json!({ "bounds": [-1e-5, 0, 0.01, 1e16, 9_007_199_254_740_992i64, 9_007_199_254_740_993i64] }),
+        );
         let error = probe.unwrap_err();
         assert_eq!(error, "bounds list is not ascending");
-        let probe = read(&json!({ "bounds": [-1e-5, 0, 0.01, 9007199254740992i64, 9007199254740993i64] }));
+        let probe =
+            read(&json!({ "bounds": [-1e-5, 0, 0.01, 9_007_199_254_740_992i64, 9_007_199_254_740_993i64] }));
         let bounds = probe.unwrap().bounds;
         let texts: Vec<_> = bounds.iter().map(Bound::text).collect();
         assert_eq!(texts, ["-1e-05", "0", "0.01", "9007199254740992", "9007199254740993"]);
@@ -180,8 +182,8 @@ mod tests {
             (json!({ "bounds": null }), "bounds must be a list"),
             (json!({ "bounds": [0, true] }), "bounds element is not int or float"),
             (json!({ "bounds": ["0"] }), "bounds element is not int or float"),
-            (json!({ "bounds": [0, 9223372036854775808u64] }), "bounds element is out of int64 range"),
-            (json!({ "bounds": [9223372036854775808.0] }), "bounds element is out of int64 range"),
+            (json!({ "bounds": [0, 9_223_372_036_854_775_808u64] }), "bounds element is out of int64 range"),
+            (json!({ "bounds": [9_223_372_036_854_775_808.0] }), "bounds element is out of int64 range"),
             (json!({ "bounds": [-1e300] }), "bounds element is out of int64 range"),
             (json!({ "bounds": [1, 0] }), "bounds list is not ascending"),
             (json!({ "bounds": [0, 0.0] }), "bounds list is not ascending"),
@@ -189,6 +191,8 @@ mod tests {
         ] {
             assert_eq!(read(&section).unwrap_err(), text, "{section}");
         }
-        assert!(read(&json!({ "bounds": [-9223372036854775808.0, 9223372036854775807i64] })).is_ok());
+        assert!(
+            read(&json!({ "bounds": [-9_223_372_036_854_775_808.0, 9_223_372_036_854_775_807i64] })).is_ok()
+        );
     }
 }

@@ -3,10 +3,10 @@
 
 use std::fmt::Write as _;
 
+use msprobe_report::push_float_repr;
 use msprobe_tensor::GradientFigures;
 
 use crate::config::{Bound, GradLevel};
-use crate::write::push_float;
 
 const BOM: char = '\u{feff}';
 const LINE_END: &str = "\r\n";
@@ -107,12 +107,9 @@ impl Row {
 
     fn float(&mut self, value: f64) {
         self.begin();
-        match value {
-            value if value.is_nan() => self.text.push_str("nan"),
-            f64::INFINITY => self.text.push_str("inf"),
-            f64::NEG_INFINITY => self.text.push_str("-inf"),
-            value => push_float(&mut self.text, value),
-        }
+        let mut digits = Vec::new();
+        push_float_repr(&mut digits, value);
+        self.text.push_str(&String::from_utf8_lossy(&digits));
     }
 
     fn shape(&mut self, shape: &[usize]) {
@@ -184,5 +181,9 @@ mod tests {
         assert_eq!(row(GradLevel::L2, "a,\"b", &empty, &[0]), "\"a,\"\"b\",0,0,0,nan,nan,0.0,[0]");
         let low = GradientFigures { min: f32::NEG_INFINITY, max: -0.0, ..figures(vec![]) };
         assert_eq!(row(GradLevel::L1, "a", &low, &[]), "a,-0.0,-inf,inf,[]");
+        // Two shortest texts are as near; Python takes the even one.
+        let tie = GradientFigures { max: 620.013_73, min: -13.782_486, ..figures(vec![]) };
+        let text = row(GradLevel::L1, "a", &tie, &[]);
+        assert_eq!(text, "a,620.0137329101562,-13.782485961914062,inf,[]");
     }
 }
