@@ -113,6 +113,7 @@ fn check_pair(pair: &PairRecipe) -> Outcome {
     oracle::pair::check(
         &metrics,
         (target.dtype, golden.dtype),
+        target.shape.is_empty() && golden.shape.is_empty(),
         &oracle::decode_all(target.dtype, &target_bytes),
         &oracle::decode_all(golden.dtype, &golden_bytes),
     )?;

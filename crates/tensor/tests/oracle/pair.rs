@@ -96,6 +96,7 @@ fn result_type(a: DType, b: DType) -> DType {
 pub(crate) fn check(
     actual: &PairMetrics,
     dtypes: (DType, DType),
+    are_scalars: bool,
     target: &[Value],
     golden: &[Value],
 ) -> Outcome {
@@ -118,7 +119,7 @@ pub(crate) fn check(
     prop_assert_eq!(actual.scaled.is_none(), bools);
     let Some(scaled) = actual.scaled else { return Ok(()) };
     let errors: Vec<Scaled> =
-        target.iter().zip(golden).map(|(t, g)| scaled_errors(arithmetic, *t, *g)).collect();
+        target.iter().zip(golden).map(|(t, g)| scaled_errors(dtypes, are_scalars, *t, *g)).collect();
     check_scaled(&scaled, &errors)
 }
 
@@ -258,19 +259,31 @@ fn relative_error<F: Float>(t: Value, g: Value) -> (f64, [bool; 3]) {
 /// Of one pair of elements: distance, distance over the larger magnitude, within a thousandth, a hundredth.
 type Scaled = (f64, f64, [bool; 2]);
 
-fn scaled_errors(arithmetic: DType, t: Value, g: Value) -> Scaled {
+fn scaled_errors(dtypes: (DType, DType), are_scalars: bool, t: Value, g: Value) -> Scaled {
+    let arithmetic = result_type(dtypes.0, dtypes.1);
     match (arithmetic.class(), arithmetic) {
-        (DTypeClass::Complex, _) => {
-            let larger = numpy_max([modulus(t.parts()), modulus(g.parts())]);
-            let distance = distance(t, g);
-            let within = [0.001, 0.01].map(|limit| distance <= limit * larger);
-            (distance, nan_to_num(distance / larger, f64::MAX), within)
-        }
-        (_, DType::F16) => scaled_float::<f16>(t, g),
-        (_, DType::F32) => scaled_float::<f32>(t, g),
-        (_, DType::F64) => scaled_float::<f64>(t, g),
+        (DTypeClass::Complex, _) => scaled_complex(dtypes, are_scalars, t, g),
+        (_, DType::F16) => scaled_float::<f16>(are_scalars, t, g),
+        (_, DType::F32) => scaled_float::<f32>(are_scalars, t, g),
+        (_, DType::F64) => scaled_float::<f64>(are_scalars, t, g),
         _ => scaled_integer(arithmetic, t, g),
     }
+}
+
+/// Parts and moduli of complex64 are float32.
+fn scaled_complex(dtypes: (DType, DType), are_scalars: bool, t: Value, g: Value) -> Scaled {
+    let in_type =
+        |dtype: DType, value: f64| if dtype == DType::C64 { f64::from(value as f32) } else { value };
+    let both = result_type(dtypes.0, dtypes.1);
+    let ((t_re, t_im), (g_re, g_im)) = (t.parts(), g.parts());
+    let difference = (in_type(both, t_re - g_re), in_type(both, t_im - g_im));
+    let distance = in_type(both, modulus(difference));
+    let larger = numpy_max([in_type(dtypes.0, modulus(t.parts())), in_type(dtypes.1, modulus(g.parts()))]);
+    let of_limits = if are_scalars { DType::C128 } else { both };
+    let within =
+        [0.001, 0.01].map(|limit| distance <= in_type(of_limits, in_type(of_limits, limit) * larger));
+    let largest = if both == DType::C64 { f64::from(f32::MAX) } else { f64::MAX };
+    (distance, nan_to_num(in_type(both, distance / larger), largest), within)
 }
 
 /// numpy's `nan_to_num(value, nan=0)`.
@@ -278,11 +291,15 @@ fn nan_to_num(value: f64, largest: f64) -> f64 {
     if value.is_nan() { 0.0 } else { value.clamp(-largest, largest) }
 }
 
-fn scaled_float<F: Float>(t: Value, g: Value) -> Scaled {
+fn scaled_float<F: Float>(are_scalars: bool, t: Value, g: Value) -> Scaled {
     let (t, g) = (F::new(t.parts().0), F::new(g.parts().0));
     let distance = F::new((t - g).get().abs());
     let larger = F::new(numpy_max([t.get().abs(), g.get().abs()]));
-    let within = [0.001, 0.01].map(|limit| distance.get() <= (F::new(limit) * larger).get());
+    let within = [0.001, 0.01].map(|limit| {
+        // A number times a Python float is a float64 in numpy 1.
+        let limit = if are_scalars { limit * larger.get() } else { (F::new(limit) * larger).get() };
+        distance.get() <= limit
+    });
     (distance.get(), nan_to_num((distance / larger).get(), F::LARGEST), within)
 }
 
