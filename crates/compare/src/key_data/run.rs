@@ -128,18 +128,8 @@ impl Report<'_> {
         formats: Formats,
         console: &dyn Console,
     ) -> Result<Vec<PathBuf>, CompareError> {
-        let total = self.keys.iter().map(|key| key.rows.len() as u64).sum();
-        console.begin("writing", total);
-        let written: Vec<Result<Vec<PathBuf>, CompareError>> = self
-            .keys
-            .par_iter()
-            .map(|key| {
-                let files = write_tables(key, output, formats, console);
-                console.advance(key.rows.len() as u64);
-                files
-            })
-            .collect();
-        console.end();
+        let written: Vec<Result<Vec<PathBuf>, CompareError>> =
+            self.keys.par_iter().map(|key| write_tables(key, output, formats, console)).collect();
         let files: Result<Vec<Vec<PathBuf>>, CompareError> = written.into_iter().collect();
         Ok(files?.concat())
     }

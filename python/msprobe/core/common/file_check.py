@@ -8,6 +8,7 @@ import stat
 from pathlib import Path
 
 from msprobe.core.common.exceptions import FileCheckException
+from msprobe.core.common.log import logger
 
 MAX_CONFIG_BYTES = 1 << 30
 MAX_PATH_CHARS = 4096
@@ -42,6 +43,31 @@ def read_config_file(path: str) -> str:
         raise FileCheckException(
             FileCheckException.FILE_PERMISSION_ERROR, f"cannot read {path}: {error.strerror}"
         ) from error
+
+
+def check_input_directory(path: str | os.PathLike[str], hint: str = "") -> None:
+    """A directory to read from: it must be there and be no link. Whose it is does not matter.
+
+    What is wrong is logged and raised as ``FileCheckException``.
+    """
+    directory = Path(path)
+    real_path = os.path.realpath(path)
+    code, text = FileCheckException.ILLEGAL_PATH_ERROR, ""
+    if not os.access(path, os.F_OK):
+        text = f"The file path {path} does not exist."
+    elif directory.is_symlink():
+        code, text = FileCheckException.SOFT_LINK_ERROR, f"The file path {path} is a soft link."
+    elif len(real_path) > MAX_PATH_CHARS or len(Path(real_path).name) > MAX_NAME_CHARS:
+        text = "The file path length exceeds limit."
+    elif not directory.is_dir():
+        code, text = FileCheckException.INVALID_FILE_ERROR, f"The {path} should be a directory!"
+    elif not os.access(path, os.R_OK | os.X_OK):
+        code, text = FileCheckException.FILE_PERMISSION_ERROR, f"The file path {path} is not readable."
+    elif not _PLAIN_INPUT.fullmatch(real_path):
+        text = f"The file path {real_path} contains special characters."
+    if text:
+        logger.error(text)
+        raise FileCheckException(code, f"{text} Hint: {hint}" if hint else text)
 
 
 def make_directory(path: str) -> None:

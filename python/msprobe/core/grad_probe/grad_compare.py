@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 from msprobe import _native
-from msprobe.core.common.exceptions import FileCheckException
+from msprobe.core.common.file_check import check_input_directory
 from msprobe.core.common.log import logger
 from msprobe.core.compare.acc_compare import into
 
@@ -58,21 +57,7 @@ class GradComparator:
 
 def _compare(path1: Any, path2: Any, output_dir: Any, ranks: bool, **options: Any) -> None:
     for path in (path1, path2):
-        _check_directory(path)
+        check_input_directory(path)
     lines = _native.compare_gradients(path1, path2, output_dir, ranks, log=into(logger), **options)
     for line in lines:
         print(line)
-
-
-def _check_directory(path: str | os.PathLike[str]) -> None:
-    directory = Path(path)
-    if directory.is_symlink():
-        code, what = FileCheckException.SOFT_LINK_ERROR, "is a link, give the path of the directory itself"
-    elif not directory.exists():
-        code, what = FileCheckException.ILLEGAL_PATH_ERROR, "does not exist"
-    elif not directory.is_dir():
-        code, what = FileCheckException.INVALID_FILE_ERROR, "is not a directory"
-    else:
-        return
-    logger.error(f"{path} {what}")
-    raise FileCheckException(code, f"{path} {what}")

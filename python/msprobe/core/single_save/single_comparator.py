@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Union
 
 from msprobe import _native
-from msprobe.core.common.exceptions import FileCheckException
-from msprobe.core.common.file_check import MAX_NAME_CHARS, MAX_PATH_CHARS, make_directory
+from msprobe.core.common.file_check import check_input_directory, make_directory
 from msprobe.core.common.log import logger
 from msprobe.core.compare.acc_compare import into
 from msprobe.core.tensor import describe
@@ -22,8 +20,6 @@ ArrayPath = tuple[int, int, int, int, str]
 
 DATA_DIRECTORY = "data"
 MAX_PROCESSES = 128
-
-_PLAIN_INPUT = re.compile(r"[a-zA-Z0-9_.:/-]+")
 
 
 @dataclass
@@ -57,7 +53,7 @@ class SingleComparator:
         """
         data = [str(Path(run) / DATA_DIRECTORY) for run in (dir1, dir2)]
         for directory in data:
-            _check_data_directory(directory)
+            check_input_directory(directory, "give the dump_path, the directory that holds data/")
         _check_process_num(num_processes)
         if not Path(output_path).exists():
             make_directory(os.fspath(output_path))
@@ -125,26 +121,3 @@ def _check_process_num(process_num: Any) -> None:
         raise ValueError(
             f"The maximum supported process_num is {MAX_PROCESSES}, current value: {process_num}."
         )
-
-
-def _check_data_directory(path: str) -> None:
-    """It must be there and be no link. Whose it is, and whether it can be written to, does not matter."""
-    hint = "give the dump_path, the directory that holds data/"
-    directory = Path(path)
-    real_path = os.path.realpath(path)
-    code, text = FileCheckException.ILLEGAL_PATH_ERROR, ""
-    if not os.access(path, os.F_OK):
-        text = f"The file path {path} does not exist."
-    elif directory.is_symlink():
-        code, text = FileCheckException.SOFT_LINK_ERROR, f"The file path {path} is a soft link."
-    elif len(real_path) > MAX_PATH_CHARS or len(Path(real_path).name) > MAX_NAME_CHARS:
-        text = "The file path length exceeds limit."
-    elif not directory.is_dir():
-        code, text = FileCheckException.INVALID_FILE_ERROR, f"The {path} should be a directory!"
-    elif not os.access(path, os.R_OK | os.X_OK):
-        code, text = FileCheckException.FILE_PERMISSION_ERROR, f"The file path {path} is not readable."
-    elif not _PLAIN_INPUT.fullmatch(real_path):
-        text = f"The file path {real_path} contains special characters."
-    if text:
-        logger.error(text)
-        raise FileCheckException(code, f"{text} Hint: {hint}")
