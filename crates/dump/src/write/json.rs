@@ -283,17 +283,7 @@ mod tests {
             format!("\"{}\"", units.collect::<String>())
         };
         match value {
-            Value::Number(number) if number.is_f64() => {
-                let value = number.as_f64().unwrap();
-                let (digits, exponent) =
-                    format!("{value:e}").split_once('e').map(|(d, e)| (d.to_owned(), e.to_owned())).unwrap();
-                let exponent: i32 = exponent.parse().unwrap();
-                match exponent {
-                    16.. => format!("{digits}e+{exponent:02}"),
-                    ..-4 if value != 0.0 => format!("{digits}e-{:02}", -exponent),
-                    _ => format!("{value:?}"),
-                }
-            }
+            Value::Number(number) if number.is_f64() => naive_float(number.as_f64().unwrap()),
             Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
             Value::String(text) => string(text),
             Value::Array(items) if items.is_empty() => "[]".into(),
@@ -309,6 +299,32 @@ mod tests {
                 format!("{{{}{last}}}", lines.collect::<Vec<_>>().join(","))
             }
         }
+    }
+
+    /// Python's `repr`: as few digits as tell the number, those nearest to it, the even one of two as near.
+    fn naive_float(value: f64) -> String {
+        let fewest = format!("{value:e}");
+        let count = fewest.split('e').next().unwrap().trim_start_matches('-').replace('.', "").len();
+        let nearest = format!("{value:.*e}", count - 1);
+        let written = if nearest.parse() == Ok(value) { nearest } else { fewest };
+        let (mantissa, exponent) = written.split_once('e').unwrap();
+        let exponent: i32 = exponent.parse().unwrap();
+        if exponent >= 16 || (exponent < -4 && value != 0.0) {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            return format!("{mantissa}e{sign}{:02}", exponent.abs());
+        }
+        let sign = if value.is_sign_negative() { "-" } else { "" };
+        let mut digits = mantissa.trim_start_matches('-').replace('.', "");
+        let point = if exponent < 0 {
+            digits.insert_str(0, &"0".repeat(exponent.unsigned_abs() as usize));
+            1
+        } else {
+            exponent as usize + 1
+        };
+        while digits.len() <= point {
+            digits.push('0');
+        }
+        format!("{sign}{}.{}", &digits[..point], &digits[point..])
     }
 
     fn any_json() -> impl Strategy<Value = Value> {
