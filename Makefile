@@ -56,8 +56,8 @@ bench: build .venv-reference/.package ## Measure ourselves and the alternatives 
 	cargo build --release --locked --quiet -p msprobe-tensor --example read_bandwidth
 	$(BIN)/python bench/run.py
 	$(BIN)/python bench/collection.py
-	$(BIN)/python bench/compare.py
-	$(BIN)/python bench/rl.py
+	$(BIN)/python -m bench.compare
+	$(BIN)/python -m bench.rl
 	$(BIN)/python -m bench.grad
 	$(BIN)/python -m bench.two_runs
 

@@ -23,8 +23,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-THREADS = 2
-ROOT = Path(__file__).resolve().parent.parent
+from bench.environment import ROOT, THREADS, environment, figure
+
 RUNS = 5
 MEGA = 1e6
 WIDTH = 42
@@ -66,14 +66,7 @@ class Bench:
         self.binary = binary
         self.reference = reference
         self.reached: list[bool] = []
-        self.environment = {
-            **os.environ,
-            "RAYON_NUM_THREADS": str(THREADS),
-            "OMP_NUM_THREADS": str(THREADS),
-            "MKL_NUM_THREADS": str(THREADS),
-            "MSPROBE_LOG_LEVEL": "4",
-            "PYTHONWARNINGS": "ignore",
-        }
+        self.environment = environment()
 
     def aim(self, text: str, reached: bool) -> str:
         self.reached.append(reached)
@@ -165,10 +158,6 @@ def peak_anonymous_kb(pid: int) -> int:
             return peak_kb
         peak_kb = max(peak_kb, sum(int(fields[field].split()[0]) for field in ("RssAnon", "RssShmem")))
         time.sleep(0.001)
-
-
-def figure(seconds: float) -> str:
-    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1e3:.0f} ms"
 
 
 def line(what: str, ours: Used, theirs: Used | None, aims: list[str]) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -19,8 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-THREADS = 2
-ROOT = Path(__file__).resolve().parent.parent
+from bench.environment import ROOT, THREADS, environment, figure
+
 RUNS = 3
 WIDTH = 42
 
@@ -43,14 +42,6 @@ class Bench:
         self.place = place
         self.reference = reference
         self.reached: list[bool] = []
-        self.environment = {
-            **os.environ,
-            "RAYON_NUM_THREADS": str(THREADS),
-            "OMP_NUM_THREADS": str(THREADS),
-            "MKL_NUM_THREADS": str(THREADS),
-            "MSPROBE_LOG_LEVEL": "4",
-            "PYTHONWARNINGS": "ignore",
-        }
 
     def aim(self, text: str, reached: bool) -> str:
         self.reached.append(reached)
@@ -58,14 +49,12 @@ class Bench:
 
     def work(self, python: Path, order: dict[str, Any]) -> dict[str, Any]:
         """A job of rl_worker.py in a folder of its own, and its answer."""
-        environment = dict(self.environment)
-        if python == self.reference:
-            # A path to our package would have us measured twice.
-            environment.pop("PYTHONPATH", None)
         with tempfile.TemporaryDirectory(dir=self.place) as folder:
             order = {"threads": THREADS, "runs": RUNS, "folder": f"{folder}/dump", **order}
             command = [str(python), str(ROOT / "bench/rl_worker.py"), json.dumps(order)]
-            done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                command, env=environment(python), capture_output=True, text=True, check=False
+            )
         if done.returncode != 0:
             raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr[-2000:]}")
         answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -74,10 +63,6 @@ class Bench:
     def theirs(self, order: dict[str, Any]) -> dict[str, Any] | None:
         """A job of the reference if it is installed."""
         return self.work(self.reference, order) if self.reference.exists() else None
-
-
-def figure(seconds: float) -> str:
-    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1e3:.0f} ms"
 
 
 def line(what: str, ours: float, theirs: float | None, aims: list[str]) -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -21,10 +20,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.compare import peak_anonymous_kb
+from bench.environment import REFERENCE, ROOT, THREADS, environment
 
-ROOT = Path(__file__).resolve().parent.parent
-REFERENCE = ROOT / ".venv-reference/bin/python"
-THREADS = 2
 RUNS = 3
 WIDTH = 44
 
@@ -71,15 +68,6 @@ CASES = [
         most_seconds=20,
     ),
 ]
-
-
-def environment(python: Path) -> dict[str, str]:
-    given = dict(os.environ)
-    if python == REFERENCE:
-        # A path to our package would have us measured twice.
-        given.pop("PYTHONPATH", None)
-    threads = {name: str(THREADS) for name in ("RAYON_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")}
-    return {**given, **threads, "MSPROBE_LOG_LEVEL": "4", "PYTHONWARNINGS": "ignore"}
 
 
 def work(python: Path, order: dict[str, Any], place: Path) -> tuple[dict[str, Any], float]:

@@ -59,11 +59,12 @@ fn put(cell: &Cell, sink: &mut dyn CellSink) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
+    /// Cells as words, to be looked at.
     #[derive(Default)]
-    struct Words(Vec<String>);
+    pub(crate) struct Words(pub(crate) Vec<String>);
 
     impl CellSink for Words {
         fn empty(&mut self) {

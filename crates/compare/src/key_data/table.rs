@@ -103,24 +103,7 @@ mod tests {
 
     use super::super::{Figures, Place};
     use super::*;
-
-    #[derive(Default)]
-    struct Words(Vec<String>);
-
-    impl CellSink for Words {
-        fn empty(&mut self) {
-            self.0.push("-".into());
-        }
-        fn text(&mut self, text: &str) {
-            self.0.push(format!("'{text}'"));
-        }
-        fn number(&mut self, value: f64) {
-            self.0.push(value.to_string());
-        }
-        fn integer(&mut self, value: i128) {
-            self.0.push(value.to_string());
-        }
-    }
+    use crate::rows::tests::Words;
 
     fn row(id: i64) -> Row {
         Row {
