@@ -3,11 +3,9 @@
 pub mod advisor;
 mod array;
 pub mod common_dir;
-pub mod console;
 mod directories;
 pub mod error;
 pub mod gradients;
-mod hash;
 pub mod highlight;
 pub mod key_data;
 pub mod mapping;
@@ -24,3 +22,5 @@ pub mod table;
 pub mod tensor_pair;
 pub mod verdict;
 mod yaml;
+
+pub use msprobe_report::console;

@@ -1,9 +1,9 @@
-//! Files a comparison leaves: named with the time, complete under their final name or not there, modes as promised.
+//! Files a comparison leaves: named with the time; what cannot be written is an error of the comparison.
 
-use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use msprobe_report::output;
 
 use crate::console::Console;
 use crate::error::{Code, CompareError};
@@ -15,33 +15,16 @@ pub fn timestamp() -> String {
 
 /// Makes a directory for results, with its parents, for the user and the group.
 pub fn make_directory(path: &Path) -> Result<(), CompareError> {
-    fs::DirBuilder::new().recursive(true).mode(0o750).create(path).map_err(|error| cannot_write(path, &error))
+    output::make_directory(path).map_err(|error| cannot_write(path, &error))
 }
 
-/// Writes a file through a hidden neighbour that takes its name when it is complete. `write` gets the path to fill.
+/// Writes a file that is complete under its name or not there. `write` gets the path to fill.
 pub fn publish(
     path: &Path,
     console: &dyn Console,
     write: impl FnOnce(&Path) -> io::Result<()>,
 ) -> Result<(), CompareError> {
-    let hidden = hidden_neighbour(path);
-    let result = write(&hidden).and_then(|()| {
-        if path.exists() {
-            console.warning(&format!("{} will be deleted.", path.display()));
-        }
-        fs::set_permissions(&hidden, fs::Permissions::from_mode(0o640))?;
-        fs::rename(&hidden, path)
-    });
-    result.map_err(|error| {
-        // Whatever is left of it is of no use to anyone.
-        let _ = fs::remove_file(&hidden);
-        cannot_write(path, &error)
-    })
-}
-
-fn hidden_neighbour(path: &Path) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!(".{name}.{}", std::process::id()))
+    output::publish(path, console, write).map_err(|error| cannot_write(path, &error))
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> CompareError {

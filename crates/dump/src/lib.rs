@@ -5,6 +5,7 @@
 pub mod config;
 pub mod filter;
 pub mod grad_probe;
+pub mod hash;
 pub mod key_data;
 pub mod names;
 pub mod read;

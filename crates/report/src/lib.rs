@@ -1,10 +1,12 @@
 //! One [`Table`] model, many writers. Knows what a file format is, not what its rows are about.
 
+pub mod console;
 mod csv;
 mod html;
 mod json;
 mod number;
 mod ordered;
+pub mod output;
 mod plot;
 mod sheet;
 mod sheet_csv;

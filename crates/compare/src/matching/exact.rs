@@ -3,8 +3,8 @@
 use std::hash::BuildHasherDefault;
 
 use super::{Keys, MatchMethod, RowPair, Unmatched, dtypes_agree, fold_to_family};
-use crate::hash::FastMap;
 use crate::side::{Leaf, Side};
+use msprobe_dump::hash::FastMap;
 
 /// Equal key and equal shape, then dtypes that can be compared. Each target row appears once per partner; rows that
 /// share a key stand together at the first of them.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::CompareError;
-use crate::hash::FastMap;
+use msprobe_dump::hash::FastMap;
 
 pub use self::parse::{FileKind, read_side};
 pub use self::stacks::{Construct, Stack, Stacks};

@@ -10,8 +10,8 @@ use super::checks::{check_field, has_md5, has_shallow_md5, looks_like_a_formula}
 use super::{Framework, Leaf, P2pOperation, Record, Role, Scalar, Side, Which};
 use crate::console::Console;
 use crate::error::{Code, CompareError};
-use crate::hash::{FastMap, FastSet};
 use crate::python_text::{python_class, python_str};
+use msprobe_dump::hash::{FastMap, FastSet};
 
 /// Deeper values are refused.
 pub(super) const MAX_DEPTH: usize = 10;

@@ -7,9 +7,9 @@ use msprobe_dump::read::{Json, Members, ReadError};
 
 use crate::console::Console;
 use crate::error::{Code, CompareError};
-use crate::hash::FastMap;
 use crate::python_text::{list_of_texts, python_str};
 use crate::side::checks::looks_like_a_formula;
+use msprobe_dump::hash::FastMap;
 
 /// Call stacks by record. Records that share one share its memory.
 #[derive(Debug, Default)]

@@ -8,10 +8,10 @@ use std::hash::{Hash, Hasher};
 
 use super::errors;
 use super::sequence::common_course;
-use crate::hash::{FastMap, FastSet, Multiply};
 use crate::matching::MatchMethod;
 use crate::side::{Construct, Leaf, Record, Role, Side};
 use crate::table::Mode;
+use msprobe_dump::hash::{FastMap, FastSet, Multiply};
 
 /// What a record is of: `Tensor.mul` or `Module.fc.Linear`, which call, and which way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

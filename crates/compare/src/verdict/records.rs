@@ -5,11 +5,11 @@ use std::collections::{HashMap, HashSet};
 use super::align::{Alignment, CallName, RecordPair, Way};
 use super::errors::{self, Kind, RowError};
 use super::tolerance::{Precision, Tolerances};
-use crate::hash::FastMap;
 use crate::matching::MatchMethod;
 use crate::side::{Construct, Leaf, Role, Scalar, Side};
 use crate::table::Mode;
 use crate::tensor_pair::TensorComparison;
+use msprobe_dump::hash::FastMap;
 
 /// The row that is furthest apart of those that were looked at.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

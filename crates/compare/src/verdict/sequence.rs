@@ -1,6 +1,6 @@
 //! The longest common course of two sequences of calls.
 
-use crate::hash::FastMap;
+use msprobe_dump::hash::FastMap;
 
 /// Gaps with more combinations than this are paired greedily.
 const MAX_TABLE: usize = 4_000_000;

@@ -21,6 +21,19 @@ pub struct Member<'a> {
     pub value: Json<'a>,
 }
 
+/// A key and the text of its value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemberText<'a> {
+    /// Whether it is a member of the object that was entered, not of the file's own.
+    pub inner: bool,
+    /// The key.
+    pub key: Cow<'a, str>,
+    /// The text of the value.
+    pub text: &'a [u8],
+    /// Where in the file that text begins.
+    pub offset: u64,
+}
+
 /// Reads a file that is an object. The members of one of its members, itself an object, can be had one by one too.
 pub struct Members {
     path: PathBuf,
@@ -71,20 +84,29 @@ impl Members {
 
     /// The next member, or nothing after the last one.
     pub fn next_member(&mut self) -> Result<Option<Member<'_>>, ReadError> {
+        let path = self.path.clone();
+        let Some(MemberText { inner, key, text, offset }) = self.next_text()? else { return Ok(None) };
+        match Json::parse(text) {
+            Ok(value) => Ok(Some(Member { inner, key, value })),
+            Err((what, at)) => {
+                let kind = ReadErrorKind::Syntax { what, offset: offset + at as u64 };
+                Err(ReadError { path, kind })
+            }
+        }
+    }
+
+    /// The next member with its value as text, which may be no JSON inside of its brackets.
+    pub fn next_text(&mut self) -> Result<Option<MemberText<'_>>, ReadError> {
         match self.find_next() {
             Ok(None) => Ok(None),
-            Ok(Some((inner, key, value))) => {
-                let window = &self.window;
-                let parse = |(start, end): (usize, usize)| {
-                    Json::parse(&window[start..end]).map_err(|(what, at)| (what, start + at))
-                };
-                let parsed = parse(key).and_then(|key| Ok((key, parse(value)?)));
-                match parsed {
-                    Ok((Json::Text(key), value)) => Ok(Some(Member { inner, key, value })),
-                    Ok(_) => Err(self.error("not a string", key.0)),
-                    Err((what, at)) => Err(self.error(what, at)),
+            Ok(Some((inner, key, value))) => match Json::parse(&self.window[key.0..key.1]) {
+                Ok(Json::Text(key)) => {
+                    let offset = self.before + value.0 as u64;
+                    Ok(Some(MemberText { inner, key, text: &self.window[value.0..value.1], offset }))
                 }
-            }
+                Ok(_) => Err(self.error("not a string", key.0)),
+                Err((what, at)) => Err(self.error(what, key.0 + at)),
+            },
             Err(kind) => Err(ReadError { path: self.path.clone(), kind }),
         }
     }

@@ -5,6 +5,7 @@
 
 mod json;
 mod members;
+mod pull;
 #[cfg(test)]
 mod tests;
 
@@ -12,7 +13,8 @@ use std::io;
 use std::path::PathBuf;
 
 pub use self::json::Json;
-pub use self::members::{Member, Members};
+pub use self::members::{Member, MemberText, Members};
+pub use self::pull::{Pull, PullError, Shape};
 
 /// Why a JSON file could not be read.
 #[derive(Debug, thiserror::Error)]

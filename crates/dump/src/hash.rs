@@ -4,14 +4,14 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// A map with [`Multiply`].
-pub(crate) type FastMap<K, V> = HashMap<K, V, BuildHasherDefault<Multiply>>;
+pub type FastMap<K, V> = HashMap<K, V, BuildHasherDefault<Multiply>>;
 /// A set with [`Multiply`].
-pub(crate) type FastSet<K> = HashSet<K, BuildHasherDefault<Multiply>>;
+pub type FastSet<K> = HashSet<K, BuildHasherDefault<Multiply>>;
 
 /// Folds eight bytes at a time into one word by multiplication. Not for keys an adversary chooses one by one: a dump
 /// made to collide would only be slow.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Multiply(u64);
+pub struct Multiply(u64);
 
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 

@@ -1,4 +1,4 @@
-//! Where a comparison says what it notices while it works: a log and a progress bar, whoever shows them.
+//! Where long work says what it notices while it goes on: a log and a progress bar, whoever shows them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

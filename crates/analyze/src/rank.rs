@@ -1,0 +1,185 @@
+//! The dump of one rank, read once from front to back.
+//!
+//! A file that ends early or is damaged gives the records before that place, and a note.
+
+#[cfg(test)]
+mod tests;
+mod walk;
+
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use msprobe_dump::hash::FastMap;
+use msprobe_dump::read::{Json, Members, ReadError, ReadErrorKind};
+
+use self::walk::read_record;
+pub use self::walk::{TensorFacts, TensorPlace, TensorWatch};
+use crate::record::Record;
+
+/// A rank and its directory.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RankDir {
+    /// The rank.
+    pub rank: u32,
+    /// Its directory.
+    pub path: PathBuf,
+}
+
+/// The dump of one rank.
+#[derive(Debug)]
+pub struct RankDump {
+    /// Whose it is, and where.
+    pub dir: RankDir,
+    /// `statistics`, `tensor`, …
+    pub task: String,
+    /// `L0`, `L1`, `mix`.
+    pub level: String,
+    /// `pytorch`, `mindspore`; empty in old dumps.
+    pub framework: String,
+    /// Where its tensor files are, if it has any.
+    pub tensor_dir: Option<PathBuf>,
+    /// Its records, in the order of the file.
+    pub records: Vec<Record>,
+    /// What is wrong with it; the records are there all the same.
+    pub problems: Vec<String>,
+}
+
+/// The directories of ranks in a step's directory, in ascending order: `rank0`, `rank1`, …; `rank` alone is rank 0, and so
+/// is a lone `proc…` if there are no others.
+pub fn rank_dirs(step_dir: &Path) -> std::io::Result<Vec<RankDir>> {
+    let mut ranks = Vec::new();
+    let mut processes = Vec::new();
+    for entry in fs::read_dir(step_dir)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let Some(name) = name.to_str() else { continue };
+        let path = entry.path();
+        if !path.is_dir() {
+            continue;
+        }
+        if name.starts_with("proc") {
+            processes.push(path);
+        } else if let Some(digits) = name.strip_prefix("rank") {
+            let is_number = digits.bytes().all(|digit| digit.is_ascii_digit());
+            let rank = if digits.is_empty() { Some(0) } else { digits.parse().ok().filter(|_| is_number) };
+            if let Some(rank) = rank {
+                ranks.push(RankDir { rank, path });
+            }
+        }
+    }
+    if ranks.is_empty() && processes.len() == 1 {
+        ranks.extend(processes.pop().map(|path| RankDir { rank: 0, path }));
+    }
+    ranks.sort();
+    // `rank` beside `rank0`, `rank01` beside `rank1`: the first of them in the order of names.
+    ranks.dedup_by_key(|dir| dir.rank);
+    Ok(ranks)
+}
+
+impl RankDump {
+    /// Reads `dump.json` of a rank. Every tensor is shown to `watch`; `progress` is told how many bytes were read.
+    pub fn read(
+        dir: RankDir,
+        watch: &mut dyn TensorWatch,
+        progress: &dyn Fn(u64),
+    ) -> Result<RankDump, ReadError> {
+        let path = dir.path.join("dump.json");
+        let mut members = Members::open(&path, "data")?;
+        let mut dump = RankDump {
+            dir,
+            task: String::new(),
+            level: String::new(),
+            framework: String::new(),
+            tensor_dir: None,
+            records: Vec::new(),
+            problems: Vec::new(),
+        };
+        let mut by_name: FastMap<Box<str>, u32> = FastMap::default();
+        let mut told = 0;
+        loop {
+            let member = match members.next_text() {
+                Ok(Some(member)) => member,
+                Ok(None) => break,
+                Err(error) => {
+                    dump.note_end(&error)?;
+                    break;
+                }
+            };
+            if !member.inner {
+                let (key, value) = (member.key, Json::parse(member.text));
+                dump.header(&key, value.as_ref().ok());
+                continue;
+            }
+            // A repeated name counts as it does for Python: the last value, in the place of the first.
+            let next = dump.records.len();
+            let known = by_name.get(&*member.key).copied();
+            let index = known.map_or(next, |index| index as usize);
+            match read_record(&member, index, watch) {
+                Ok(record) if index < next => dump.records[index] = record,
+                Ok(record) => {
+                    by_name.insert(record.name.clone(), index as u32);
+                    dump.records.push(record);
+                }
+                Err((what, at)) => dump.problems.push(format!(
+                    "dump.json: record {} is left out: {what} at byte {}",
+                    member.key,
+                    member.offset + at as u64
+                )),
+            }
+            let offset = members.offset();
+            if offset - told > 1 << 20 {
+                progress(offset - told);
+                told = offset;
+            }
+        }
+        progress(members.offset() - told);
+        if !members.has_entered() && dump.problems.is_empty() {
+            dump.problems.push("dump.json has no data".to_owned());
+        }
+        Ok(dump)
+    }
+
+    /// The record's text, read again from the file and parsed.
+    pub fn read_again(&self, record: &Record) -> Result<Vec<u8>, std::io::Error> {
+        let mut file = File::open(self.dir.path.join("dump.json"))?;
+        file.seek(SeekFrom::Start(record.offset))?;
+        let mut text = Vec::new();
+        file.take(u64::from(record.length)).read_to_end(&mut text)?;
+        Ok(text)
+    }
+
+    /// A file that ends early is what a killed job leaves: what came before the end counts. One that cannot be opened
+    /// does not.
+    fn note_end(&mut self, error: &ReadError) -> Result<(), ReadError> {
+        match &error.kind {
+            ReadErrorKind::Syntax { what, offset } => {
+                self.problems.push(format!(
+                    "dump.json is damaged or was not written to its end ({what} at byte {offset}): the {} records before \
+                     that are used",
+                    self.records.len()
+                ));
+                Ok(())
+            }
+            ReadErrorKind::Io(source) => Err(ReadError {
+                path: error.path.clone(),
+                kind: ReadErrorKind::Io(std::io::Error::new(source.kind(), source.to_string())),
+            }),
+        }
+    }
+
+    fn header(&mut self, key: &str, value: Option<&Json<'_>>) {
+        let text = || value.and_then(Json::as_str).unwrap_or_default().to_owned();
+        match key {
+            "task" => self.task = text(),
+            "level" => self.level = text(),
+            "framework" => self.framework = text(),
+            // A dump may have been moved since: beside the file is where it is today.
+            "dump_data_dir" if matches!(value, Some(Json::Text(_))) => {
+                let beside = self.dir.path.join("dump_tensor_data");
+                self.tensor_dir = Some(if beside.is_dir() { beside } else { PathBuf::from(text()) });
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,435 @@
+//! The text of one record, gone through once.
+
+use std::hash::Hasher as _;
+
+use msprobe_dump::hash::Multiply;
+use msprobe_dump::read::{MemberText, Pull, PullError, Shape};
+
+use crate::communication::{BatchItem, Communication, Group, RankArgument, is_communication};
+use crate::record::{Argument, BadTensor, Kinds, PlainFindings, Record, Role};
+
+/// Values inside of values beyond this depth are not looked at.
+const MAX_DEPTH: usize = 64;
+
+/// A tensor as its record describes it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct TensorFacts<'a> {
+    /// `torch.float32`.
+    pub dtype: &'a str,
+    /// Elements, by its shape; none if that was not recorded.
+    pub elements: Option<u64>,
+    /// Largest value.
+    pub max: Option<f64>,
+    /// Smallest value.
+    pub min: Option<f64>,
+    /// Mean.
+    pub mean: Option<f64>,
+    /// L2 norm.
+    pub norm: Option<f64>,
+    /// The name of its file.
+    pub data_name: Option<&'a str>,
+}
+
+/// Where a tensor stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TensorPlace<'a> {
+    /// Index of its record.
+    pub record: usize,
+    /// The record's name.
+    pub name: &'a str,
+    /// What it is of the record.
+    pub role: Role,
+    /// Its number among the tensors of that role.
+    pub index: usize,
+}
+
+/// Is shown every tensor of a dump.
+pub trait TensorWatch {
+    /// A tensor.
+    fn see(&mut self, place: TensorPlace<'_>, tensor: &TensorFacts<'_>);
+}
+
+/// Looks at nothing.
+impl TensorWatch for () {
+    fn see(&mut self, _: TensorPlace<'_>, _: &TensorFacts<'_>) {}
+}
+
+/// Reads a record; `index` is its number.
+pub(super) fn read_record(
+    member: &MemberText<'_>,
+    index: usize,
+    watch: &mut dyn TensorWatch,
+) -> Result<Record, PullError> {
+    let name = &*member.key;
+    let mut walk = Walk {
+        name,
+        index,
+        watch,
+        seen: [0; 3],
+        bad: Vec::new(),
+        plain: PlainFindings::default(),
+        has_bad_number: false,
+        communication: (name.starts_with("Distributed.")).then(Box::<Communication>::default),
+        place: Place { role: Role::Input, argument: Argument::Other, batch_item: None },
+        batch_items: 0,
+    };
+    let has_output = walk.record(&mut Pull::new(member.text))?;
+    Ok(Record {
+        name: name.into(),
+        offset: member.offset,
+        length: u32::try_from(member.text.len()).unwrap_or(u32::MAX),
+        plain: walk.plain,
+        has_output,
+        has_bad_number: walk.has_bad_number,
+        bad: walk.bad.into(),
+        communication: walk.communication.filter(|_| is_communication(name)),
+    })
+}
+
+#[derive(Clone, Copy)]
+struct Place {
+    role: Role,
+    argument: Argument,
+    batch_item: Option<u16>,
+}
+
+struct Walk<'a> {
+    name: &'a str,
+    index: usize,
+    watch: &'a mut dyn TensorWatch,
+    /// Tensors so far, by role.
+    seen: [usize; 3],
+    bad: Vec<BadTensor>,
+    plain: PlainFindings,
+    has_bad_number: bool,
+    communication: Option<Box<Communication>>,
+    place: Place,
+    /// Sends and receives of a batch so far, in this section.
+    batch_items: u16,
+}
+
+/// A section of a record.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Section {
+    Input,
+    Args,
+    Kwargs,
+    Output,
+    Parameters,
+    /// `weight`, `bias`: the gradients of parameters.
+    Gradient,
+}
+
+/// What one object turned out to be.
+#[derive(Default)]
+struct Object {
+    /// `Max` or `Min` is NaN or infinite.
+    is_bad: bool,
+    /// It has a `value` that is a whole number, as plain arguments have.
+    value: Option<f64>,
+    is_int: bool,
+    group: Option<Group>,
+}
+
+impl Walk<'_> {
+    /// Whether there were outputs.
+    fn record(&mut self, pull: &mut Pull<'_>) -> Result<bool, PullError> {
+        if pull.shape()? != Shape::Object {
+            pull.skip()?;
+            return Ok(false);
+        }
+        let mut has_output = false;
+        pull.enter()?;
+        while let Some(key) = pull.key()? {
+            let section = match &*key {
+                "input" => Section::Input,
+                "input_args" => Section::Args,
+                "input_kwargs" => Section::Kwargs,
+                "output" => Section::Output,
+                "parameters" => Section::Parameters,
+                _ if pull.shape()? == Shape::List => Section::Gradient,
+                _ => {
+                    pull.skip()?;
+                    continue;
+                }
+            };
+            has_output |= matches!(section, Section::Output | Section::Gradient);
+            self.section(section, pull)?;
+        }
+        Ok(has_output)
+    }
+
+    fn section(&mut self, section: Section, pull: &mut Pull<'_>) -> Result<(), PullError> {
+        let role = match section {
+            Section::Input | Section::Args | Section::Kwargs => Role::Input,
+            Section::Parameters => Role::Parameter,
+            Section::Output | Section::Gradient => Role::Output,
+        };
+        self.place = Place { role, argument: Argument::Other, batch_item: None };
+        self.batch_items = 0;
+        match pull.shape()? {
+            Shape::List => {
+                pull.enter()?;
+                let mut position = 0_u16;
+                while pull.element()? {
+                    self.place.argument = Argument::Position(position);
+                    self.place.batch_item = None;
+                    self.member(section, None, pull)?;
+                    position = position.saturating_add(1);
+                }
+            }
+            Shape::Object if is_value(pull)? => {
+                let object = self.object(pull, 0)?;
+                self.note(section, &object);
+            }
+            Shape::Object => {
+                pull.enter()?;
+                while let Some(key) = pull.key()? {
+                    self.place.argument = Argument::named(&key);
+                    self.place.batch_item = None;
+                    self.member(section, Some(&key), pull)?;
+                }
+            }
+            _ => pull.skip()?,
+        }
+        Ok(())
+    }
+
+    /// One argument or result.
+    fn member(&mut self, section: Section, key: Option<&str>, pull: &mut Pull<'_>) -> Result<(), PullError> {
+        let shape = pull.shape()?;
+        if shape != Shape::Object {
+            if shape == Shape::List
+                && section == Section::Args
+                && let Some(communication) = &mut self.communication
+            {
+                communication.has_list_argument = true;
+            }
+            if let (Some(key), Some(communication)) = (key, &mut self.communication)
+                && section == Section::Kwargs
+                && let Some(argument) = rank_argument(communication, key)
+            {
+                *argument = RankArgument::Unknown;
+            }
+            return self.value(pull, 0);
+        }
+        let object = self.object(pull, 0)?;
+        if object.is_bad {
+            match section {
+                Section::Input => self.plain.input = true,
+                Section::Args => self.plain.input_args = true,
+                Section::Kwargs => self.plain.input_kwargs = true,
+                Section::Output => self.plain.output = true,
+                Section::Parameters | Section::Gradient => {}
+            }
+        }
+        self.note(section, &object);
+        let Some(communication) = &mut self.communication else { return Ok(()) };
+        match (section, key) {
+            (Section::Args, _) => {
+                if object.is_int
+                    && let Some(value) = object.value
+                {
+                    communication.ints.push(value as i64);
+                }
+                if object.group.is_some() {
+                    communication.positional_group = object.group;
+                }
+            }
+            (Section::Kwargs, Some("group")) => communication.group = object.group,
+            (Section::Kwargs, Some(key)) => {
+                if let Some(argument) = rank_argument(communication, key) {
+                    *argument =
+                        object.value.map_or(RankArgument::Unknown, |value| RankArgument::Known(value as i64));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, section: Section, object: &Object) {
+        let is_argument = matches!(section, Section::Args | Section::Kwargs | Section::Input);
+        self.has_bad_number |= is_argument && object.value.is_some_and(|value| !value.is_finite());
+    }
+
+    /// Any value inside of an argument or result.
+    fn value(&mut self, pull: &mut Pull<'_>, depth: usize) -> Result<(), PullError> {
+        match pull.shape()? {
+            Shape::Object => {
+                let object = self.object(pull, depth)?;
+                if self.place.role == Role::Input {
+                    self.has_bad_number |= object.value.is_some_and(|value| !value.is_finite());
+                }
+                Ok(())
+            }
+            Shape::List if depth < MAX_DEPTH => {
+                pull.enter()?;
+                while pull.element()? {
+                    self.value(pull, depth + 1)?;
+                }
+                Ok(())
+            }
+            _ => pull.skip(),
+        }
+    }
+
+    fn object(&mut self, pull: &mut Pull<'_>, depth: usize) -> Result<Object, PullError> {
+        let mut object = Object::default();
+        if depth >= MAX_DEPTH {
+            pull.skip()?;
+            return Ok(object);
+        }
+        let mut hash = Multiply::default();
+        let (mut dtype, mut data_name) = (None, None);
+        let mut facts = TensorFacts::default();
+        let mut requires_grad = false;
+        let mut is_batch_item = false;
+        let mut item = BatchItem { is_send: false, peer: None };
+        pull.enter()?;
+        while let Some(key) = pull.key()? {
+            let shape = pull.shape()?;
+            match (&*key, shape) {
+                ("type", Shape::Text) => {
+                    let text = pull.text()?;
+                    object.is_int = text == "int";
+                }
+                ("class_type", Shape::Text) => is_batch_item = pull.text()?.contains("P2POp"),
+                ("dtype", Shape::Text) => {
+                    let text = pull.text()?;
+                    hash.write(text.as_bytes());
+                    dtype = Some(text);
+                }
+                ("shape", Shape::List) => {
+                    facts.elements = Some(1);
+                    pull.enter()?;
+                    while pull.element()? {
+                        if pull.shape()? == Shape::Number {
+                            let size = pull.number()?;
+                            hash.write_u64(size.to_bits());
+                            facts.elements = facts.elements.and_then(|count| count.checked_mul(size as u64));
+                        } else {
+                            facts.elements = None;
+                            pull.skip()?;
+                        }
+                    }
+                }
+                ("Max", _) => facts.max = figure(pull, &mut hash)?,
+                ("Min", _) => facts.min = figure(pull, &mut hash)?,
+                ("Mean", _) => facts.mean = figure(pull, &mut hash)?,
+                ("Norm", _) => facts.norm = figure(pull, &mut hash)?,
+                ("data_name", Shape::Text) => data_name = Some(pull.text()?),
+                ("requires_grad", Shape::Word) => requires_grad = pull.word()? == Some(true),
+                ("value", _) => object.value = number_of(pull)?,
+                ("op", Shape::Text) => item.is_send = pull.text()?.contains("send"),
+                ("peer", Shape::Number) => item.peer = Some(pull.number()? as i64),
+                ("group_ranks", Shape::List) => {
+                    let group = object.group.get_or_insert_default();
+                    pull.enter()?;
+                    while pull.element()? {
+                        match pull.shape()? {
+                            Shape::Number => group.ranks.push(pull.number()? as i64),
+                            _ => pull.skip()?,
+                        }
+                    }
+                }
+                ("group_id", Shape::Text) => {
+                    let id = pull.text()?;
+                    if !is_batch_item {
+                        object.group.get_or_insert_default().id = id.into();
+                    }
+                }
+                // The tensor of a send or receive stands inside of it.
+                ("tensor", Shape::Object) if is_batch_item => {
+                    self.place.batch_item = Some(self.batch_items);
+                    self.object(pull, depth + 1)?;
+                }
+                (_, Shape::Object | Shape::List) => self.value(pull, depth + 1)?,
+                _ => pull.skip()?,
+            }
+        }
+        let kinds = [facts.max, facts.min]
+            .into_iter()
+            .flatten()
+            .map(Kinds::of)
+            .fold(Kinds::NONE, |all, kind| all | kind);
+        object.is_bad = !kinds.is_finite();
+        if let Some(dtype) = &dtype {
+            self.tensor(&TensorFacts { dtype, data_name: data_name.as_deref(), ..facts });
+        }
+        if !kinds.is_finite() {
+            self.bad.push(BadTensor {
+                fingerprint: hash.finish(),
+                role: self.place.role,
+                argument: self.place.argument,
+                kinds,
+                requires_grad,
+                batch_item: self.place.batch_item,
+            });
+        }
+        if is_batch_item {
+            self.batch_items = self.batch_items.saturating_add(1);
+            if let Some(communication) = &mut self.communication
+                && self.place.role == Role::Input
+            {
+                communication.batch.push(item);
+            }
+        }
+        Ok(object)
+    }
+
+    fn tensor(&mut self, facts: &TensorFacts<'_>) {
+        let role = self.place.role;
+        let index = &mut self.seen[role as usize];
+        self.watch.see(TensorPlace { record: self.index, name: self.name, role, index: *index }, facts);
+        *index += 1;
+    }
+}
+
+/// Whether the object that comes next is one value, not the values of a section by name.
+fn is_value(pull: &Pull<'_>) -> Result<bool, PullError> {
+    let mut ahead = pull.clone();
+    ahead.enter()?;
+    Ok(match ahead.key()? {
+        Some(key) => matches!(&*key, "type" | "class_type") && ahead.shape()? == Shape::Text,
+        None => false,
+    })
+}
+
+fn rank_argument<'a>(communication: &'a mut Communication, key: &str) -> Option<&'a mut RankArgument> {
+    Some(match key {
+        "src" => &mut communication.src,
+        "src_group" => &mut communication.src_group,
+        "dst" => &mut communication.dst,
+        "dst_group" => &mut communication.dst_group,
+        "group_src" => &mut communication.group_src,
+        "group_dst" => &mut communication.group_dst,
+        _ => return None,
+    })
+}
+
+/// A statistic: a number, or a word for one that is not finite.
+fn figure(pull: &mut Pull<'_>, hash: &mut Multiply) -> Result<Option<f64>, PullError> {
+    let figure = number_of(pull)?;
+    // All NaN are one: which of them it was says nothing about the tensor.
+    hash.write_u64(
+        figure.map_or(1, |figure| if figure.is_nan() { f64::NAN.to_bits() } else { figure.to_bits() }),
+    );
+    Ok(figure)
+}
+
+fn number_of(pull: &mut Pull<'_>) -> Result<Option<f64>, PullError> {
+    Ok(match pull.shape()? {
+        Shape::Number => Some(pull.number()?),
+        Shape::Text => match pull.text()?.trim_end_matches('\t').to_ascii_lowercase().as_str() {
+            "nan" => Some(f64::NAN),
+            "inf" => Some(f64::INFINITY),
+            "-inf" => Some(f64::NEG_INFINITY),
+            _ => None,
+        },
+        _ => {
+            pull.skip()?;
+            None
+        }
+    })
+}

@@ -1,0 +1,205 @@
+//! What is kept of one record of a dump: whether its values are finite, and what tells the others apart.
+//!
+//! A dump of a long step has tens of thousands of records per rank, nearly all of them finite. So a record keeps its
+//! name, a few flags and where its text stands in the file; only values that are not finite keep more.
+
+use std::ops::BitOr;
+
+use crate::communication::Communication;
+
+/// Which kinds of non-finite numbers a tensor holds, as far as its largest and smallest value tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub struct Kinds(u8);
+
+impl Kinds {
+    /// All finite.
+    pub const NONE: Kinds = Kinds(0);
+    /// NaN; what else there is cannot be told.
+    pub const NAN: Kinds = Kinds(1);
+    /// +Inf.
+    pub const POSITIVE: Kinds = Kinds(2);
+    /// -Inf.
+    pub const NEGATIVE: Kinds = Kinds(4);
+
+    /// The kind of one number.
+    pub fn of(number: f64) -> Kinds {
+        if number.is_nan() {
+            Kinds::NAN
+        } else if number == f64::INFINITY {
+            Kinds::POSITIVE
+        } else if number == f64::NEG_INFINITY {
+            Kinds::NEGATIVE
+        } else {
+            Kinds::NONE
+        }
+    }
+
+    /// Whether there is nothing but finite numbers.
+    pub fn is_finite(self) -> bool {
+        self == Kinds::NONE
+    }
+
+    /// Whether all of `other` are among them.
+    pub fn contains(self, other: Kinds) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Their names: `nan`, `inf`, `-inf`.
+    pub fn names(self) -> Vec<&'static str> {
+        [(Kinds::NAN, "nan"), (Kinds::POSITIVE, "inf"), (Kinds::NEGATIVE, "-inf")]
+            .into_iter()
+            .filter(|(kind, _)| self.contains(*kind))
+            .map(|(_, name)| name)
+            .collect()
+    }
+}
+
+impl BitOr for Kinds {
+    type Output = Kinds;
+
+    fn bitor(self, other: Kinds) -> Kinds {
+        Kinds(self.0 | other.0)
+    }
+}
+
+/// What a value is of its record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// An argument, or in backward the gradient of an output.
+    Input,
+    /// A parameter of a module.
+    Parameter,
+    /// A result, or in backward the gradient of an argument; also the gradient of a parameter.
+    Output,
+}
+
+/// Which argument of a call a value is, or is inside of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Argument {
+    /// By its place.
+    Position(u16),
+    /// By one of the names in [`KEYWORDS`], as index.
+    Keyword(u8),
+    /// By another name; or it is no argument.
+    Other,
+}
+
+impl Argument {
+    /// The argument of this name.
+    pub fn named(name: &str) -> Argument {
+        match KEYWORDS.iter().position(|keyword| *keyword == name) {
+            Some(index) => Argument::Keyword(index as u8),
+            None => Argument::Other,
+        }
+    }
+}
+
+/// Names of arguments of communication calls that hold tensors.
+pub const KEYWORDS: [&str; 13] = [
+    "tensor",
+    "tensor_list",
+    "output",
+    "output_tensor",
+    "output_tensor_list",
+    "output_list",
+    "input",
+    "input_tensor",
+    "input_tensor_list",
+    "input_list",
+    "scatter_list",
+    "gather_list",
+    "p2p_op_list",
+];
+
+/// A tensor that is not finite.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BadTensor {
+    /// A number made of dtype, shape and statistics: the same tensor has the same one wherever it appears.
+    pub fingerprint: u64,
+    /// What it is of its record.
+    pub role: Role,
+    /// Which argument.
+    pub argument: Argument,
+    /// What it holds.
+    pub kinds: Kinds,
+    /// Whether autograd follows it.
+    pub requires_grad: bool,
+    /// In a batch of sends and receives: which of them.
+    pub batch_item: Option<u16>,
+}
+
+/// The sections of a record that the reference looks at, and whether a tensor directly in them is not finite.
+/// Tensors inside of nested lists do not count there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PlainFindings {
+    /// `input`, as records of backward have it.
+    pub input: bool,
+    /// `input_args`.
+    pub input_args: bool,
+    /// `input_kwargs`.
+    pub input_kwargs: bool,
+    /// `output`.
+    pub output: bool,
+}
+
+/// A record.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    /// Its key in the dump.
+    pub name: Box<str>,
+    /// Where its text begins in the file.
+    pub offset: u64,
+    /// Length of its text.
+    pub length: u32,
+    /// What the reference would see.
+    pub plain: PlainFindings,
+    /// Whether it has outputs at all.
+    pub has_output: bool,
+    /// Whether a plain number among its arguments is NaN or infinite.
+    pub has_bad_number: bool,
+    /// Its tensors that are not finite, in the order of the text; most records have none.
+    pub bad: Box<[BadTensor]>,
+    /// What there is to know of a communication call.
+    pub communication: Option<Box<Communication>>,
+}
+
+impl Record {
+    /// The kinds of its tensors of one role, all together.
+    pub fn kinds(&self, role: Role) -> Kinds {
+        self.bad_of(role).fold(Kinds::NONE, |kinds, tensor| kinds | tensor.kinds)
+    }
+
+    /// Its tensors of one role that are not finite.
+    pub fn bad_of(&self, role: Role) -> impl Iterator<Item = &BadTensor> {
+        self.bad.iter().filter(move |tensor| tensor.role == role)
+    }
+
+    /// `Torch.exp`: its name without number and direction.
+    pub fn stem(&self) -> &str {
+        let mut dots = self.name.match_indices('.').map(|(at, _)| at);
+        match (dots.next(), dots.next()) {
+            (Some(_), Some(second)) => &self.name[..second],
+            _ => &self.name,
+        }
+    }
+
+    /// The function: `exp` of `Torch.exp.0.forward`.
+    pub fn function(&self) -> &str {
+        self.stem().split_once('.').map_or("", |(_, function)| function)
+    }
+
+    /// Whether it is of the backward pass.
+    pub fn is_backward(&self) -> bool {
+        self.name.contains(".backward") || self.is_parameter_gradient()
+    }
+
+    /// Whether it is the call of a module, not of a function.
+    pub fn is_module(&self) -> bool {
+        self.name.starts_with("Module.") || self.name.starts_with("Cell.")
+    }
+
+    /// Whether it holds the gradients of a module's parameters.
+    pub fn is_parameter_gradient(&self) -> bool {
+        self.name.contains(".parameters_grad")
+    }
+}
