@@ -3,6 +3,7 @@
 //! Both files may be missing or may end early; what was read before the end counts.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::BuildHasher;
 use std::path::Path;
 
 use msprobe_dump::hash::{FastMap, FastSet};
@@ -73,7 +74,10 @@ impl Construct {
 /// The call stacks of some records, from stack.json of a rank's directory in its new form, `{"0": [[record, …],
 /// [frame, …]]}`, or the old one, `{record: [frame, …]}`. Reading ends when all are found; a file that ends before that
 /// is an error only if none was found.
-pub fn find_stacks(dir: &Path, names: &HashSet<&str>) -> Result<HashMap<String, Vec<String>>, ReadError> {
+pub fn find_stacks<S: BuildHasher>(
+    dir: &Path,
+    names: &HashSet<&str, S>,
+) -> Result<HashMap<String, Vec<String>>, ReadError> {
     let mut members = Members::open(&dir.join("stack.json"), "")?;
     let mut stacks: HashMap<String, Vec<String>> = HashMap::new();
     while stacks.len() < names.len() {
@@ -119,7 +123,7 @@ mod tests {
     }
 
     fn stacks(text: &str, names: &[&str]) -> Result<HashMap<String, Vec<String>>, ReadError> {
-        find_stacks(dir_with("stack.json", text).path(), &names.iter().copied().collect())
+        find_stacks(dir_with("stack.json", text).path(), &names.iter().copied().collect::<HashSet<_>>())
     }
 
     #[test]
