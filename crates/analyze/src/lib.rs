@@ -2,6 +2,7 @@
 
 pub mod causes;
 pub mod communication;
+pub mod context;
 pub mod flow;
 pub mod links;
 pub mod origins;
