@@ -76,6 +76,11 @@ impl Causes {
         self.by_record.get(&record).copied()
     }
 
+    /// Says what became known of a record later.
+    pub(crate) fn set(&mut self, record: u32, cause: Cause) {
+        self.by_record.insert(record, cause);
+    }
+
     /// Records with a cause, in time.
     pub fn in_order(&self) -> impl Iterator<Item = (u32, Cause)> {
         self.order.iter().filter_map(|record| Some((*record, self.of(*record)?)))
@@ -127,8 +132,11 @@ impl Causes {
 /// The records that are not finite, in the order in which they were complete. The gradients of parameters stand where
 /// the module was called and are from the end of its backward.
 fn in_time(dump: &RankDump, by_name: &FastMap<&str, u32>) -> Vec<u32> {
-    let last_backward =
-        dump.records.iter().rposition(|record| record.name.contains(".backward")).map_or(0, |index| index as u32);
+    let last_backward = dump
+        .records
+        .iter()
+        .rposition(|record| record.name.contains(".backward"))
+        .map_or(0, |index| index as u32);
     let mut order: Vec<(u32, bool, u32)> = Vec::new();
     for (record, index) in dump.records.iter().zip(0_u32..) {
         if record.bad.is_empty() {
@@ -214,7 +222,8 @@ struct Values<'a> {
 impl<'a> Search<'a> {
     fn values(&self, record: &'a Record) -> Values<'a> {
         let ignores_buffers = self.rules.has(Rule::ReceiveBuffer);
-        let is_harmless = |tensor: &BadTensor| is_mask(tensor.kinds) && self.masks.contains(&tensor.fingerprint);
+        let is_harmless =
+            |tensor: &BadTensor| is_mask(tensor.kinds) && self.masks.contains(&tensor.fingerprint);
         let of = |role| record.bad_of(role).filter(|tensor| !is_harmless(tensor));
         Values {
             inputs: of(Role::Input)
@@ -231,9 +240,12 @@ impl<'a> Search<'a> {
         let values = self.values(record);
         let cause = if record.communication.is_some() {
             self.cause_of_call(index, record, &values)
+        } else if record.function() == "__setitem__" && values.outputs.is_empty() {
+            self.cause_of_write(index, record, &values)
         } else if values.outputs.is_empty() && record.has_output {
             // What comes out is finite, or a mask.
-            let makes_mask = values.inputs.is_empty() && !values.has_masks && !record.kinds(Role::Output).is_finite();
+            let makes_mask =
+                values.inputs.is_empty() && !values.has_masks && !record.kinds(Role::Output).is_finite();
             makes_mask.then_some(Cause::Harmless(Rule::Mask))
         } else {
             self.cause_of(record, &values)
@@ -259,6 +271,21 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// Writing into a tensor has no output: where it went shows only when that is read.
+    fn cause_of_write(&mut self, index: u32, record: &Record, values: &Values<'_>) -> Option<Cause> {
+        let cause = if !values.inputs.is_empty() {
+            self.source_of(record, values)
+        } else if record.has_bad_number && self.rules.has(Rule::ExplicitFill) {
+            Cause::Harmless(Rule::ExplicitFill)
+        } else if record.has_bad_number {
+            Cause::Made(Making::FromArgument)
+        } else {
+            return None;
+        };
+        self.last = Some(index);
+        Some(cause)
+    }
+
     fn cause_of_call(&self, index: u32, record: &Record, values: &Values<'_>) -> Option<Cause> {
         if !values.inputs.is_empty() {
             return Some(self.source_of(record, values));
@@ -275,7 +302,9 @@ impl<'a> Search<'a> {
                 }
             }
             let flow = record.communication.as_deref().map(|call| Flow::of(record.function(), call));
-            let can_give = |rank: &&i64| flow.is_none_or(|flow| !matches!(flow, Flow::FromRoot(_)) || flow.gives(**rank));
+            let can_give = |rank: &&i64| {
+                flow.is_none_or(|flow| !matches!(flow, Flow::FromRoot(_)) || flow.gives(**rank))
+            };
             missing = missing.or(exchange.missing.iter().find(can_give).copied());
         }
         Some(missing.map_or(Cause::Made(Making::InCommunication), Cause::Missing))
@@ -286,13 +315,20 @@ impl<'a> Search<'a> {
         let Some(dump) = self.ranks.get(at.rank as usize) else { return false };
         let Some(record) = dump.records.get(at.record as usize) else { return false };
         let rank = i64::from(dump.dir.rank);
-        let gives = record.communication.as_deref().is_some_and(|call| Flow::of(record.function(), call).gives(rank));
+        let gives =
+            record.communication.as_deref().is_some_and(|call| Flow::of(record.function(), call).gives(rank));
         gives && record.bad_of(Role::Input).any(|tensor| !is_buffer(record, rank, tensor))
     }
 
     fn cause_of(&mut self, record: &'a Record, values: &Values<'_>) -> Option<Cause> {
-        if !values.parameters.is_empty() && !record.is_backward() && self.are_new_parameters(values) {
-            return Some(Cause::Parameter);
+        if !values.parameters.is_empty() && !record.is_backward() {
+            if let Some(reader) = self.reader_of(record, values) {
+                self.causes.insert(reader, Cause::Parameter);
+                return Some(Cause::Inside(reader));
+            }
+            if self.are_new_parameters(values) {
+                return Some(Cause::Parameter);
+            }
         }
         if !values.inputs.is_empty() || !values.parameters.is_empty() {
             let only_unset = values.parameters.is_empty()
@@ -317,6 +353,12 @@ impl<'a> Search<'a> {
         if let Some(&inner) = self.inside.get(&*record.name) {
             return Some(Cause::Inside(inner));
         }
+        if record.is_recompute
+            && let Some(&from) =
+                values.outputs.iter().find_map(|tensor| self.made_by.get(&tensor.fingerprint))
+        {
+            return Some(Cause::Spread { from, sure: true });
+        }
         if values.has_masks && expects_masks(record) {
             let outputs = values.outputs.iter().fold(Kinds::NONE, |kinds, tensor| kinds | tensor.kinds);
             let hides = is_mask(outputs) && self.rules.has(Rule::Mask);
@@ -325,14 +367,26 @@ impl<'a> Search<'a> {
         Some(Cause::Made(Making::Computed))
     }
 
+    /// The call inside of a module that read a parameter of the module nobody is known to have made.
+    fn reader_of(&self, record: &Record, values: &Values<'_>) -> Option<u32> {
+        let inner = *self.inside.get(&*record.name)?;
+        let is_own = |tensor: &BadTensor| {
+            values.parameters.iter().any(|parameter| parameter.fingerprint == tensor.fingerprint)
+        };
+        let has_read = self.dump.records.get(inner as usize)?.bad_of(Role::Input).any(is_own);
+        let is_unexplained = matches!(self.causes.get(&inner), Some(Cause::Entered | Cause::Parameter));
+        (has_read && is_unexplained).then_some(inner)
+    }
+
     /// Parameters of which it was not known, before anything that could have changed them in this step.
     fn are_new_parameters(&mut self, values: &Values<'_>) -> bool {
         let mut is_new = false;
         for tensor in &values.parameters {
             is_new |= self.parameters.insert(tensor.fingerprint);
         }
-        let is_after_backward =
-            self.last.is_some_and(|last| self.dump.records.get(last as usize).is_some_and(Record::is_backward));
+        let is_after_backward = self
+            .last
+            .is_some_and(|last| self.dump.records.get(last as usize).is_some_and(Record::is_backward));
         is_new && !is_after_backward
     }
 

@@ -28,8 +28,12 @@ impl Flow {
             let index = usize::try_from(index?).ok()?;
             group?.ranks.get(index).copied()
         };
-        let source = || call.src.known().or_else(|| call.src_group.known()).or_else(|| in_group(call.group_src.known()));
-        let target = || call.dst.known().or_else(|| call.dst_group.known()).or_else(|| in_group(call.group_dst.known()));
+        let source = || {
+            call.src.known().or_else(|| call.src_group.known()).or_else(|| in_group(call.group_src.known()))
+        };
+        let target = || {
+            call.dst.known().or_else(|| call.dst_group.known()).or_else(|| in_group(call.group_dst.known()))
+        };
         let first = || call.ints.first().copied();
         match function {
             "send" | "isend" | "send_object_list" => Flow::Send(target().or_else(first)),
@@ -93,8 +97,13 @@ pub fn is_buffer(record: &Record, rank: i64, tensor: &BadTensor) -> bool {
         "scatter" | "scatter_object_list" => at(0) || named(&["tensor"]),
         "gather" | "gather_object" => at(1) || named(&["gather_list"]),
         "all_gather" => at(0) || named(&["tensor_list"]),
-        "all_gather_into_tensor" | "_all_gather_base" | "reduce_scatter" | "reduce_scatter_tensor"
-        | "_reduce_scatter_base" | "all_to_all" | "all_to_all_single" => {
+        "all_gather_into_tensor"
+        | "_all_gather_base"
+        | "reduce_scatter"
+        | "reduce_scatter_tensor"
+        | "_reduce_scatter_base"
+        | "all_to_all"
+        | "all_to_all_single" => {
             at(0) || named(&["output", "output_tensor", "output_tensor_list", "output_list"])
         }
         _ => false,
@@ -134,6 +143,7 @@ mod tests {
             length: 0,
             plain: crate::record::PlainFindings::default(),
             has_output: true,
+            is_recompute: false,
             has_bad_number: false,
             bad: Box::default(),
             communication: Some(Box::new(call(&[1]))),
@@ -153,7 +163,11 @@ mod tests {
         assert!(is_buffer(&record("Distributed.all_gather.0.forward"), 0, &first));
         assert!(!is_buffer(&record("Distributed.all_gather.0.forward"), 0, &second));
         assert!(is_buffer(&record("Distributed.gather.0.forward"), 0, &second));
-        assert!(is_buffer(&record("Distributed.all_to_all_single.0.forward"), 0, &tensor(Argument::named("output"))));
+        assert!(is_buffer(
+            &record("Distributed.all_to_all_single.0.forward"),
+            0,
+            &tensor(Argument::named("output"))
+        ));
         assert!(!is_buffer(&record("Distributed.all_reduce.0.forward"), 0, &first));
     }
 }

@@ -123,9 +123,7 @@ impl Links {
                 let mut missing = missing.clone();
                 missing.extend(group.iter().filter(|rank| {
                     known.contains(rank)
-                        && !members
-                            .iter()
-                            .any(|at| i64::from(ranks[at.rank as usize].dir.rank) == **rank)
+                        && !members.iter().any(|at| i64::from(ranks[at.rank as usize].dir.rank) == **rank)
                 }));
                 missing.sort_unstable();
                 if members.len() == 1 && group.len() > 1 {
@@ -136,11 +134,7 @@ impl Links {
         }
     }
 
-    fn add_messages(
-        &mut self,
-        channels: FastMap<(i64, i64), Channel>,
-        from_anyone: Vec<(i64, At)>,
-    ) {
+    fn add_messages(&mut self, channels: FastMap<(i64, i64), Channel>, from_anyone: Vec<(i64, At)>) {
         let mut channels: Vec<_> = channels.into_iter().collect();
         channels.sort_unstable_by_key(|(ends, _)| *ends);
         // Messages nobody named as expected, by who gets them.
@@ -229,7 +223,8 @@ impl Links {
             .iter()
             .enumerate()
             .map(|(rank, dump)| {
-                let calls = dump.records.iter().enumerate().filter(|(_, record)| record.communication.is_some());
+                let calls =
+                    dump.records.iter().enumerate().filter(|(_, record)| record.communication.is_some());
                 calls
                     .filter_map(|(record, _)| {
                         node_of.get(&(rank as u32, record as u32)).map(|node| (record as u32, *node))

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use msprobe_dump::hash::FastSet;
 use rayon::prelude::*;
 
-use crate::causes::{Cause, Causes};
+use crate::causes::{Cause, Causes, Making};
 use crate::context::Construct;
 use crate::links::{At, Links};
 use crate::rank::RankDump;
@@ -69,6 +69,7 @@ impl Picture {
             })
             .collect();
         let mut picture = Picture { causes, ..Picture::default() };
+        picture.unite_exchanges(links);
         picture.excused = picture.find_excused(ranks);
         let mut origins: Vec<Origin> = picture
             .all()
@@ -137,6 +138,21 @@ impl Picture {
         path
     }
 
+    /// What a communication made, or brought from a rank without a dump, began once, not on every rank that got it.
+    fn unite_exchanges(&mut self, links: &Links) {
+        let begins = |cause: Cause| matches!(cause, Cause::Made(Making::InCommunication) | Cause::Missing(_));
+        let found: Vec<At> = self.all().filter(|(_, cause)| begins(*cause)).map(|(at, _)| at).collect();
+        for at in found {
+            let others = links.of(at).flat_map(|exchange| &exchange.members);
+            let first = others.filter(|other| self.cause(**other).is_some_and(begins)).min().copied();
+            if let Some(first) = first.filter(|first| first.rank < at.rank)
+                && let Some(causes) = self.causes.get_mut(at.rank as usize)
+            {
+                causes.set(at.record, Cause::Arrived(first));
+            }
+        }
+    }
+
     fn all(&self) -> impl Iterator<Item = (At, Cause)> {
         self.causes.iter().zip(0..).flat_map(|(causes, rank)| {
             causes.in_order().map(move |(record, cause)| (At { rank, record }, cause))
@@ -147,7 +163,8 @@ impl Picture {
         let mut excused: BTreeMap<(Rule, u32, &str), Excused> = BTreeMap::new();
         for (at, cause) in self.all() {
             let Cause::Harmless(rule) = cause else { continue };
-            let Some(record) = ranks.get(at.rank as usize).and_then(|dump| dump.records.get(at.record as usize))
+            let Some(record) =
+                ranks.get(at.rank as usize).and_then(|dump| dump.records.get(at.record as usize))
             else {
                 continue;
             };
@@ -187,7 +204,8 @@ impl Picture {
                 continue;
             }
             let reached: Vec<u32> = self.polluted(origin.at.rank).collect();
-            let ends = reached.iter().rev().map(|record| self.path(At { rank: origin.at.rank, record: *record }));
+            let ends =
+                reached.iter().rev().map(|record| self.path(At { rank: origin.at.rank, record: *record }));
             if let Some(path) = ends.take(MAX_ENDS).find(|path| path.first() == Some(&origin.at)) {
                 *chain = path;
             }
