@@ -74,25 +74,24 @@ function withinTime({ from, to }, end) {
   const most = whole.to - whole.from;
   const size = Math.min(most, Math.max(to - from, Math.min(most, 6), end * 1e-9));
   const middle = (from + to) / 2;
-  // What is shown first may begin before time does; it is not moved for that.
-  const low = Math.min(whole.from, from);
-  const start = Math.max(low, Math.min(middle - size / 2, Math.max(whole.to, to) - size));
+  const start = Math.max(whole.from, Math.min(middle - size / 2, whole.to - size));
   return { from: start, to: start + size };
 }
 
 // What is shown at first: all of time, or the marks where they are a small part of it.
 function firstWindow(timeline) {
   const whole = wholeOf(timeline.end);
-  const marks = extentOf(timeline.marks, timeline.end);
+  const marks = withinTime(extentOf(timeline.marks, timeline.end), timeline.end);
   return marks.to - marks.from < (whole.to - whole.from) * 0.3 ? marks : whole;
 }
 
 // How high a row is, where its line is, and how many labels fit above each other.
 function rowShape(count, room) {
-  const least = count > SEVERAL_LANES ? 24 : 40;
-  const height = Math.max(least, Math.min(132, Math.floor(room / Math.max(1, count))));
-  const line = height < 40 ? height - 8 : Math.round(Math.min(height * 0.68, height - 18));
-  return { height, line, levels: Math.max(1, Math.min(4, Math.floor((line - 8) / LABEL_LINE))), noted: height >= 40 };
+  const least = count > SEVERAL_LANES ? 32 : 46;
+  const height = Math.max(least, Math.min(160, Math.floor(room / Math.max(1, count))));
+  const low = height < 46;
+  const line = low ? height - 9 : Math.round(Math.min(height * 0.68, height - 20));
+  return { height, line, low, levels: Math.max(1, Math.min(4, Math.floor((line - 8) / LABEL_LINE))) };
 }
 
 // Names have their meaning at both ends.
@@ -150,7 +149,7 @@ class Taken {
 // A free place for the label of a mark: above its line, beginning at it or ending at it. `limits` has left and right.
 function labelPlace(taken, x, lineY, width, levels, limits) {
   for (let level = 0; level < levels; level++) {
-    const bottom = lineY - 7 - level * LABEL_LINE;
+    const bottom = lineY - 9 - level * LABEL_LINE;
     for (const left of [x - 4, x + 4 - width]) {
       const box = { left: left - 3, right: left + width + 5, top: bottom - LABEL_LINE + 1, bottom };
       if (box.left < limits.left || box.right > limits.right) continue;
@@ -176,6 +175,27 @@ function linkCurve(from, to, roomBelow) {
   }
   const reach = Math.min(Math.abs(dx) / 2, 90) * Math.sign(dx);
   return [from, { x: from.x + reach, y: from.y + dy * 0.15 }, { x: to.x - reach, y: to.y - dy * 0.15 }, to];
+}
+
+// Many upright links of one mark share a trunk beside it.
+const FAN_LEAST = 5;
+
+function isFan({ from, to }, dx, dy) {
+  return dy !== 0 && Math.abs(dx) < 30 && Math.max(from.outs.length, to.ins.length) >= FAN_LEAST;
+}
+
+// As `linkCurve`, but along the trunk; the points are those of its upright part.
+function fanPath(from, to) {
+  const trunk = Math.max(from.x, to.x) + 13;
+  const turn = Math.sign(to.y - from.y) * 8;
+  const path = `M${from.x.toFixed(1)} ${from.y} Q${trunk.toFixed(1)} ${from.y} ${trunk.toFixed(1)} ${from.y + turn} V${to.y - turn} Q${trunk.toFixed(1)} ${to.y} ${to.x.toFixed(1)} ${to.y}`;
+  const along = (share) => ({ x: trunk, y: from.y + (to.y - from.y) * share });
+  return { path, points: [along(0), along(1 / 3), along(2 / 3), along(1)] };
+}
+
+function curvePath(points) {
+  const [a, b, c, d] = points.map(({ x, y }) => `${x.toFixed(1)} ${y.toFixed(1)}`);
+  return { path: `M${a} C${b} ${c} ${d}`, points };
 }
 
 // Where a curve passes a height.

@@ -71,7 +71,7 @@ class LanesDrawing {
     this.ruler = ruler;
     this.shape = rowShape(this.lanes.length, this.room);
     const cap = Math.min(190, this.width * 0.24);
-    const widest = Math.max(0, ...this.lanes.map(({ name, note }) => Math.max(ruler.width(name, true), this.shape.noted ? ruler.width(note) : 0)));
+    const widest = Math.max(0, ...this.lanes.map(({ name, note }) => Math.max(ruler.width(name, true), this.shape.low ? 0 : ruler.width(note))));
     this.left = Math.round(Math.max(64, Math.min(cap, widest + 24)));
     this.right = this.width - 10;
     this.height = this.shape.height * this.lanes.length;
@@ -106,6 +106,7 @@ class LanesDrawing {
     picture.setAttribute("height", height);
     picture.setAttribute("viewBox", `0 0 ${this.width} ${height}`);
     picture.classList.toggle("choosing", Boolean(this.chain));
+    picture.classList.toggle("crowded", this.timeline.links.length > 60);
   }
 
   // Numbers of time and, above them, all of time with the part that is shown.
@@ -130,12 +131,14 @@ class LanesDrawing {
     const from = Math.max(this.left, this.overviewX(shown.from));
     const to = Math.min(this.right, this.overviewX(shown.to));
     parts.push(vector("rect", "shown", { x: from, y: 3, width: Math.max(4, to - from), height: OVERVIEW_HEIGHT + 2, rx: 3 }));
+    let free = this.left - 4;
     for (const at of this.ticks()) {
       const x = this.x(at);
       parts.push(vector("line", "rule", { x1: x, x2: x, y1: AXIS_HEIGHT - 5, y2: AXIS_HEIGHT }));
       const text = thousands(at);
       const half = this.ruler.width(text) / 2;
-      if (x - half < this.left - 4 || x + half > this.width) continue;
+      if (x - half < free || x + half > this.width) continue;
+      free = x + half + 8;
       parts.push(vectorText("soft small middle", x, AXIS_HEIGHT - 9, text));
     }
     picture.replaceChildren(...parts);
@@ -156,8 +159,8 @@ class LanesDrawing {
     const names = vector("g", "names");
     this.labels = vector("g", "labels");
     this.marksLayer = vector("g", "marks");
-    this.lanes.forEach((lane, row) => this.drawLane(lane, row, plot, names));
     for (const at of this.ticks()) plot.append(vector("line", "rule", { x1: this.x(at), x2: this.x(at), y1: 0, y2: this.height }));
+    this.lanes.forEach((lane, row) => this.drawLane(lane, row, plot, names));
     this.places = new Map();
     this.bundles = [];
     for (const lane of this.lanes) this.drawMarks(lane);
@@ -171,13 +174,13 @@ class LanesDrawing {
   }
 
   drawLane(lane, row, plot, names) {
-    const { height, line, noted } = this.shape;
+    const { height, line, low } = this.shape;
     const top = row * height;
     const y = top + line;
     if (row % 2) names.append(vector("rect", "stripe", { x: 0, y: top, width: this.width, height }));
-    const middle = noted ? y - 2 : y + 4;
+    const middle = low ? y + 4 : y - 2;
     names.append(vectorText("lane-name", 12, middle, this.ruler.fitted(lane.name, this.left - 22, true)));
-    if (noted && lane.note) names.append(vectorText("soft small", 12, middle + 15, this.ruler.fitted(lane.note, this.left - 22)));
+    if (!low && lane.note) names.append(vectorText("soft small", 12, middle + 15, this.ruler.fitted(lane.note, this.left - 22)));
     plot.append(vector("line", "lane", { x1: this.clamped(0), x2: this.clamped(lane.end), y1: y, y2: y }));
     for (const span of lane.spans) {
       if (span.to < this.window.from || span.from > this.window.to) continue;
@@ -188,7 +191,8 @@ class LanesDrawing {
       const room = Math.min(to, this.right) - begin;
       if (height - line >= 22 && room > 40) {
         const text = this.ruler.fitted(span.label, room);
-        if (this.ruler.width(text) <= room) plot.append(vectorText("soft small", begin, y + 19, text));
+        // At its end: where a stretch begins there are often marks and arrows.
+        if (this.ruler.width(text) <= room) plot.append(vectorText("soft small closing", begin + room - 4, y + 19, text));
       }
     }
   }
@@ -237,14 +241,13 @@ class LanesDrawing {
       const key = `${Math.round(x1)} ${y1} ${Math.round(x2)} ${y2} ${link.tone} ${isLit}`;
       if (seen.has(key) || (y1 === y2 && Math.abs(x1 - x2) < 3)) continue;
       seen.add(key);
-      const points = linkCurve({ x: x1, y: y1 }, { x: x2, y: y2 }, this.shape.height - this.shape.line);
-      const [a, b, c, d] = points.map(({ x, y }) => `${x.toFixed(1)} ${y.toFixed(1)}`);
-      const d4 = `M${a} C${b} ${c} ${d}`;
-      const near = Math.hypot(x2 - x1, y2 - y1) < 22;
-      const path = vector("path", `link ${link.tone}${isLit ? " lit" : ""}`, { d: d4, ...(near ? {} : { "marker-end": `url(#tip-${link.tone})` }) });
-      const parts = [path];
+      const ends = [{ x: x1, y: y1 }, { x: x2, y: y2 }];
+      const { path, points } = isFan(link, x2 - x1, y2 - y1) ? fanPath(...ends) : curvePath(linkCurve(...ends, this.shape.height - this.shape.line));
+      const line = vector("path", `link ${link.tone}${isLit ? " lit" : ""}`, { d: path });
+      if (Math.hypot(x2 - x1, y2 - y1) >= 22) line.setAttribute("marker-end", `url(#tip-${link.tone})`);
+      const parts = [line];
       if (wide) {
-        parts.unshift(vector("path", "wide", { d: d4 }));
+        parts.unshift(vector("path", "wide", { d: path }));
         parts[0].link = link;
       }
       if (isLit) lit.push(...parts);
@@ -256,23 +259,30 @@ class LanesDrawing {
     return layer;
   }
 
-  // First what the reader asked for, then where things begin, then ends of links, then the rest where there is room.
+  // First what the reader asked for, then where things begin, then ends of links, then the rest where there is room. In
+  // low rows and among many marks the rest has no labels, and a label that stands right above is not said again.
   drawLabels() {
     const taken = new Taken(this.shape.height);
     const rank = (mark) => (mark === this.chosen || mark === this.cursor ? 0 : this.isLit(mark) ? 1 : mark.origin ? 2 : mark.ins.length || mark.outs.length ? 3 : 4);
     const limits = { left: this.left - 8, right: this.width - 2 };
     const most = this.width < 800 ? 28 : LABEL_CHARS;
+    let above = new Map();
     for (const [lane, places] of this.places) {
       const y = this.lineOf.get(lane);
-      for (const { x, mark } of places.map((place) => ({ ...place, rank: rank(place.mark) })).sort((a, b) => a.rank - b.rank)) {
+      const said = new Map();
+      const last = this.shape.low || places.length > 40 ? 3 : 4;
+      for (const { x, mark, rank: order } of places.map((place) => ({ ...place, rank: rank(place.mark) })).sort((a, b) => a.rank - b.rank)) {
         const text = shortened(mark.label, most);
-        if (!text) continue;
+        if (!text || order > last) continue;
+        said.set(text, x);
+        if (this.shape.low && order === 3 && Math.abs(above.get(text) - x) < 9) continue;
         const place = labelPlace(taken, x, y, this.ruler.width(text, mark.origin), this.shape.levels, limits);
         if (!place) continue;
         const kind = `word${mark.origin ? ` origin ${mark.tone}` : ""}${this.isLit(mark) ? " lit" : ""}`;
         if (place.level > 0) this.labels.append(vector("line", `leader${this.isLit(mark) ? " lit" : ""}`, { x1: x, x2: x, y1: place.baseline + 3, y2: y - 6 }));
         this.labels.append(vectorText(kind, place.left, place.baseline, text));
       }
+      above = said;
     }
     if (this.shape.height >= 64) this.drawLinkLabels(taken, limits);
   }
@@ -287,14 +297,22 @@ class LanesDrawing {
       said.set(link.from, key);
       if (!text || key.has(text) || link.from.lane === link.to.lane || count >= MOST_LINK_LABELS) continue;
       const end = points[3];
-      const y = end.y + (points[0].y < end.y ? -1 : 1) * this.shape.height * 0.5;
-      const left = curveAt(points, y) + 7;
-      const box = { left: left - 2, right: left + this.ruler.width(text) + 2, top: y - 9, bottom: y + 5 };
-      if (box.left < limits.left || box.right > limits.right || !taken.isFree(box)) continue;
-      taken.take(box);
-      key.add(text);
-      count++;
-      this.labels.append(vectorText(`word soft${isLit ? " lit" : ""}`, left, y + 2, text));
+      const width = this.ruler.width(text);
+      for (const share of [0.5, 0.62, 0.38]) {
+        const y = end.y + (points[0].y < end.y ? -1 : 1) * this.shape.height * share;
+        const x = curveAt(points, y);
+        const left = [x + 7, x - 7 - width].find((start) => {
+          const box = { left: start - 2, right: start + width + 2, top: y - 9, bottom: y + 5 };
+          const fits = box.left >= limits.left && box.right <= limits.right && taken.isFree(box);
+          if (fits) taken.take(box);
+          return fits;
+        });
+        if (left === undefined) continue;
+        key.add(text);
+        count++;
+        this.labels.append(vectorText(`word soft${isLit ? " lit" : ""}`, left, y + 2, text));
+        break;
+      }
     }
   }
 

@@ -18,8 +18,7 @@ class TimelineView {
     this.grid = this;
     this.body = element("section", "table timeline");
     this.body.append(this.bar(), this.words(), this.chart());
-    this.resized = new ResizeObserver(() => this.later());
-    this.resized.observe(this.scroller);
+    new ResizeObserver(() => this.later()).observe(this.scroller);
     window.addEventListener("beforeprint", () => this.draw(PRINT_WIDTH));
     window.addEventListener("afterprint", () => this.later());
   }
@@ -73,7 +72,6 @@ class TimelineView {
     this.scroller.tabIndex = 0;
     this.scroller.setAttribute("role", "application");
     this.scroller.setAttribute("aria-label", WORDS.timelineKeys);
-    this.scroller.title = "";
     this.axis = vector("svg", "axis", { "aria-hidden": "true" });
     this.picture = vector("svg", "picture", { "aria-hidden": "true" });
     this.scroller.append(this.axis, this.picture);

@@ -144,8 +144,8 @@ impl Timeline {
     /// The lists: lanes, origins, links.
     pub(super) fn text(&self) -> String {
         let lanes = self.lanes.iter().map(|lane| {
-            let mut line =
-                format!("<b>{}</b>: {} events, {} marks", escaped(&lane.name), lane.length, lane.marks.len());
+            let (events, marks) = (counted(lane.length, "event"), counted(lane.marks.len() as u64, "mark"));
+            let mut line = format!("<b>{}</b>: {events}, {marks}", escaped(&lane.name));
             push_part(&mut line, " – ", &lane.note);
             line
         });
@@ -175,8 +175,9 @@ impl Timeline {
             })
             .collect();
         links.sort_by_key(|&(at, _)| at);
-        let counts =
-            format!("{} lanes, {} marks, {} links", self.lanes.len(), self.mark_count(), links.len());
+        let counts = [(self.lanes.len(), "lane"), (self.mark_count(), "mark"), (links.len(), "link")]
+            .map(|(count, word)| counted(count as u64, word))
+            .join(", ");
         let mut text = format!("<section class=\"timeline-text\">\n<h2>{}</h2>\n", escaped(&self.title));
         for line in [escaped(&self.note), counts] {
             if !line.trim().is_empty() {
@@ -215,6 +216,10 @@ impl Lane {
 
 fn named(lane: &Lane, mark: &Mark) -> String {
     format!("<b>{}</b> {}", escaped(&lane.name), escaped(&mark.label))
+}
+
+fn counted(count: u64, word: &str) -> String {
+    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }
 
 fn push_part(line: &mut String, before: &str, part: &str) {

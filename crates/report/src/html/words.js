@@ -1,5 +1,6 @@
 // What the report says itself, in English and Chinese.
 const thousands = (count) => count.toLocaleString("en-US");
+const counted = (count, word) => `${thousands(count)} ${word}${count === 1 ? "" : "s"}`;
 const ENGLISH = {
   search: "Search all columns",
   filter: "filter",
@@ -41,7 +42,7 @@ const ENGLISH = {
   previous: "Previous curve",
   next: "Next curve",
   readHint: "Point at the curve, or use the arrow keys, to read its values",
-  lanes: (lanes, marks, links) => `${thousands(lanes)} lanes · ${thousands(marks)} marks · ${thousands(links)} links`,
+  lanes: (lanes, marks, links) => `${counted(lanes, "lane")} · ${counted(marks, "mark")} · ${counted(links, "link")}`,
   zoomIn: "Zoom in (+, or Ctrl and the wheel)",
   zoomOut: "Zoom out (−, or Ctrl and the wheel)",
   showAll: "Show all",
@@ -55,19 +56,17 @@ const ENGLISH = {
   hideEmpty: (count) => `Hide lanes without marks (${thousands(count)})`,
   origin: "origin",
   position: (at) => `position ${thousands(at)}`,
-  events: (count) => `${thousands(count)} events`,
-  order: "order of events",
-  several: (count) => `${thousands(count)} marks`,
+  events: (count) => counted(count, "event"),
+  order: "events",
   more: (count) => `and ${thousands(count)} more here: zoom in`,
   moreLines: "click to read on",
   incoming: "Comes from",
   outgoing: "Goes to",
-  chain: (marks, lanes) => `Chain: ${thousands(marks)} marks on ${thousands(lanes)} lanes`,
+  chain: (marks, lanes) => `Chain: ${counted(marks, "mark")} on ${counted(lanes, "lane")}`,
   noLanes: "There is nothing on this timeline",
   previousMark: "Previous mark of this lane",
   nextMark: "Next mark of this lane",
   timelineKeys: "Timeline. Arrow keys go from mark to mark, Enter shows the details, plus and minus zoom, 0 shows all, o goes to the next origin",
-  timelineHint: "Drag to move in time, Ctrl and wheel to zoom, click a mark to follow its chain",
 };
 const CHINESE = {
   search: "搜索所有列",
@@ -125,8 +124,7 @@ const CHINESE = {
   origin: "源头",
   position: (at) => `位置 ${thousands(at)}`,
   events: (count) => `${thousands(count)} 个事件`,
-  order: "事件顺序",
-  several: (count) => `${thousands(count)} 个标记`,
+  order: "事件",
   more: (count) => `此处还有 ${thousands(count)} 个：请放大`,
   moreLines: "点击查看全部",
   incoming: "来自",
@@ -136,7 +134,6 @@ const CHINESE = {
   previousMark: "此泳道的上一个标记",
   nextMark: "此泳道的下一个标记",
   timelineKeys: "时间线。方向键在标记之间移动，回车显示详情，加减号缩放，0 显示全部，o 跳到下一个源头",
-  timelineHint: "拖动以移动时间，Ctrl 加滚轮缩放，点击标记查看其链路",
 };
 const CHINESE_READER = typeof navigator !== "undefined" && /^zh/i.test(navigator.language || "");
 const WORDS = CHINESE_READER ? CHINESE : ENGLISH;

@@ -86,7 +86,7 @@ fn it_can_be_read_without_scripts() {
     assert!(text.contains(&format!("<h3>Origins</h3>\n<ul>\n{early}{late}</ul>")), "{text}");
     assert!(text.contains("<li><b>second</b> early → <b>second</b> copy</li>"), "{text}");
     assert!(text.contains("<li><b>second</b> copy → <b>first</b> late – sent</li>"), "{text}");
-    assert!(text.contains("<li><b>first</b>: 12 events, 1 marks – note of first</li>"), "{text}");
+    assert!(text.contains("<li><b>first</b>: 12 events, 1 mark – note of first</li>"), "{text}");
     // After the verdict, before the tables.
     assert!(html.find("<header") < html.find("<section class=\"timeline-text\""));
     assert!(html.find("<section class=\"timeline-text\"") < html.find("<main"));
@@ -143,7 +143,7 @@ fn links_without_both_ends_are_left_out() {
     };
     let html = page(&timeline);
     assert_eq!(data(&html)["links"], json!([[0, 0, 1, 0, "warning", "kept"]]));
-    assert!(text(&html).contains("2 lanes, 2 marks, 1 links"));
+    assert!(text(&html).contains("2 lanes, 2 marks, 1 link<"));
     assert!(!html.contains("no such") && !html.contains("far away") && !html.contains("to itself"));
 }
 
