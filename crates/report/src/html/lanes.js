@@ -86,11 +86,12 @@ function firstWindow(timeline) {
 }
 
 // How high a row is, where its line is, and how many labels fit above each other.
-function rowShape(count, room) {
-  const least = count > SEVERAL_LANES ? 32 : 46;
+// A sheet of paper cannot be scrolled, so that rows are lower there.
+function rowShape(count, room, onPaper) {
+  const least = onPaper ? 17 : count > SEVERAL_LANES ? 32 : 46;
   const height = Math.max(least, Math.min(160, Math.floor(room / Math.max(1, count))));
   const low = height < 46;
-  const line = low ? height - 9 : Math.round(Math.min(height * 0.68, height - 20));
+  const line = low ? height - Math.min(9, Math.round(height * 0.4)) : Math.round(Math.min(height * 0.68, height - 20));
   return { height, line, low, levels: Math.max(1, Math.min(4, Math.floor((line - 8) / LABEL_LINE))) };
 }
 

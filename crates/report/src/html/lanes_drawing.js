@@ -65,11 +65,11 @@ function markShape(mark, x, y, className) {
 }
 
 class LanesDrawing {
-  // `scene` has timeline, lanes (the visible ones), window, width, room, cursor, chosen and chain.
+  // `scene` has timeline, lanes (the visible ones), window, width, room, onPaper, cursor, chosen and chain.
   constructor(scene, ruler) {
     Object.assign(this, scene);
     this.ruler = ruler;
-    this.shape = rowShape(this.lanes.length, this.room);
+    this.shape = rowShape(this.lanes.length, this.room, this.onPaper);
     const cap = Math.min(190, this.width * 0.24);
     const widest = Math.max(0, ...this.lanes.map(({ name, note }) => Math.max(ruler.width(name, true), this.shape.low ? 0 : ruler.width(note))));
     this.left = Math.round(Math.max(64, Math.min(cap, widest + 24)));

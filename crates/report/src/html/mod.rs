@@ -184,7 +184,7 @@ fn head(report: &HtmlReport<'_>, section: &Section<'_>) -> String {
          <link rel=\"icon\" href=\"data:,\">\n<title>{title}</title>\n<style>\n{STYLE}{more_style}</style>\n{more_head}</head>\n<body>\n\
          <header class=\"verdict {tone}\">\n<div class=\"heading\"><span class=\"mark\" aria-hidden=\"true\"></span>\
          <h1>{title}</h1></div>\n<div class=\"paragraphs\">\n{verdict}</div>\n{facts}</header>\n\
-         {text}<main id=\"tables\"></main>\n\
+         <main id=\"tables\"></main>\n{text}\
          <noscript><p class=\"noscript\">Tables and curves need JavaScript.</p></noscript>\n\
          <script type=\"application/json\" id=\"described\">{data}</script>\n"
     )

@@ -3,7 +3,9 @@
 const ZOOM_STEP = 1.6;
 const DRAG_LEAST = 4;
 const TIP_LINES = 9;
+// A sheet of paper, with some smaller text.
 const PRINT_WIDTH = 1000;
+const PRINT_HEIGHT = 1180;
 
 class TimelineView {
   constructor(described) {
@@ -128,12 +130,14 @@ class TimelineView {
     const width = printWidth || this.scroller.clientWidth;
     const { lanes } = this.timeline;
     if (width < 50 || !lanes.length) return;
+    const shown = this.hiding ? lanes.filter(({ marks }) => marks.length) : lanes;
     const scene = {
       timeline: this.timeline,
-      lanes: this.hiding ? lanes.filter(({ marks }) => marks.length) : lanes,
+      lanes: shown,
       window: this.window,
       width,
-      room: printWidth ? 0 : this.scroller.clientHeight - AXIS_HEIGHT - 2,
+      room: printWidth ? Math.min(PRINT_HEIGHT, shown.length * 110) : this.scroller.clientHeight - AXIS_HEIGHT - 2,
+      onPaper: Boolean(printWidth),
       cursor: this.cursor,
       chosen: this.chosen,
       chain: this.chain,
