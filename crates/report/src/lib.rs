@@ -18,7 +18,10 @@ mod xlsx;
 use std::fmt;
 
 pub use self::csv::write_csv;
-pub use self::html::{CurveSeries, Curves, HtmlReport, HtmlTable, Tone, write_html, write_html_with_curves};
+pub use self::html::{
+    CurveSeries, Curves, HtmlReport, HtmlTable, Lane, Link, Mark, Span, Timeline, Tone, write_html,
+    write_html_with_curves, write_html_with_timeline,
+};
 pub use self::json::{json_number, rows_as_json};
 pub use self::number::push_repr as push_float_repr;
 pub use self::plot::{LinePlot, line_plot_png};
