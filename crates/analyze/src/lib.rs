@@ -2,5 +2,6 @@
 
 pub mod communication;
 pub mod context;
+pub mod phases;
 pub mod rank;
 pub mod record;
