@@ -13,13 +13,14 @@ from torch.utils.checkpoint import checkpoint
 from .parts import WIDTH, Apply, bad_on, between, linear, ramp
 from .registry import Arrival, Born, Run, case, everywhere
 
-APPLY = ("Module.Sequential.forward.0", "Module.1.Apply.forward.0")
+APPLY = ("Module.1.Apply.forward.0",)
 REDUCED = "Distributed.all_reduce.0.forward"
 
 
 def produced(rank: int, api: str, *values: str) -> dict[str, tuple[Born, ...]]:
-    """An API called by module 1 of a model made by ``between``."""
+    """An API called by module 1 of a model made by ``between``. The model itself, the root, is never recorded."""
     return {
+        "L0": (Born(rank, APPLY[0], values),),
         "L1": (Born(rank, api, values),),
         "mix": (Born(rank, api, values, modules=APPLY),),
     }
@@ -75,29 +76,22 @@ def in_place(run: Run) -> None:
         torch.sum(x)
 
 
-SQRT_BACKWARD = Born(1, "Torch.sqrt.0.backward", ("inf",), phase="backward", has_stack=False)
+def in_backward(operation: str, *modules: str) -> tuple[Born, ...]:
+    return (Born(1, operation, ("inf",), phase="backward", modules=modules),)
 
 
 @case(
     2,
     {
-        "L1": (SQRT_BACKWARD,),
-        "mix": (
-            Born(
-                1,
-                "Torch.sqrt.0.backward",
-                ("inf",),
-                phase="backward",
-                modules=("Module.Sequential.backward.0", "Module.1.Apply.backward.0"),
-                has_stack=False,
-            ),
-        ),
+        "L0": in_backward("Module.1.Apply.backward.0"),
+        "L1": in_backward("Torch.sqrt.0.backward"),
+        "mix": in_backward("Torch.sqrt.0.backward", "Module.1.Apply.backward.0"),
     },
     arrivals=(Arrival(0, r"Distributed.all_reduce.\d.forward", 1),),
 )
 def backward_sqrt(run: Run) -> None:
     """sqrt(0) is finite, its derivative is not; the gradients are then averaged by hand."""
-    model = between(lambda x: torch.sqrt(x))
+    model = between(lambda x: torch.sqrt(x))  # born
     x = ramp()
     if run.rank == 1:
         x[0, 1] = 0.0
@@ -154,7 +148,7 @@ def bad_parameter(run: Run) -> None:
                 "Functional.linear.0.forward",
                 ("nan",),
                 kind="input",
-                modules=("Module.Sequential.forward.0", "Module.0.Linear.forward.0"),
+                modules=("Module.0.Linear.forward.0",),
             ),
         ),
     },
@@ -191,19 +185,19 @@ class Outer(nn.Module):
         return self.head(x)
 
 
-NESTED = ("Module.Outer.forward.0", "Module.layers.1.Inner.forward.0", "Module.layers.1.norm.Apply.forward.0")
+NESTED = ("Module.layers.1.Inner.forward.0", "Module.layers.1.norm.Apply.forward.0")
 
 
 @case(
     2,
     {
-        "L0": (Born(1, NESTED[2], ("nan",), modules=NESTED[:2]),),
+        "L0": (Born(1, NESTED[1], ("nan",), modules=NESTED[:1]),),
         "L1": (Born(1, "Torch.rsqrt.1.forward", ("nan",)),),
         "mix": (Born(1, "Torch.rsqrt.1.forward", ("nan",), modules=NESTED),),
     },
 )
 def nested_modules(run: Run) -> None:
-    """Four levels deep: the innermost operation is the one that is named."""
+    """Three modules deep: the innermost operation is the one that is named."""
     model = Outer()
     if run.rank == 1:
         with torch.no_grad():
@@ -222,7 +216,18 @@ class Recomputed(nn.Module):
         return checkpoint(self.block, self.first(x), use_reentrant=False)
 
 
-@case(2, everywhere(Born(0, "Torch.log.0.forward", ("nan",))), arrivals=(Arrival(1, REDUCED, 0),))
+BLOCK = ("Module.block.Sequential.forward.0", "Module.block.1.Apply.forward.0")
+
+
+@case(
+    2,
+    {
+        "L0": (Born(0, BLOCK[1], ("nan",), modules=BLOCK[:1]),),
+        "L1": (Born(0, "Torch.log.0.forward", ("nan",)),),
+        "mix": (Born(0, "Torch.log.0.forward", ("nan",), modules=BLOCK),),
+    },
+    arrivals=(Arrival(1, REDUCED, 0),),
+)
 def recomputed(run: Run) -> None:
     """A checkpointed block: its records come twice, the second time in backward."""
     model = Recomputed()
@@ -230,7 +235,8 @@ def recomputed(run: Run) -> None:
     with run.window(model):
         y = model(x)
         y.sum().backward()
-        dist.all_reduce(x.grad)
+        y = y.detach()
+        dist.all_reduce(y)
 
 
 @case(
@@ -301,6 +307,17 @@ def later_birth(run: Run) -> None:
             torch.exp(other)
 
 
+@case(2, everywhere(Born(1, "Tensor.masked_fill.0.forward", ("nan",)), levels=("L1",)))
+def filled_with_nan(run: Run) -> None:
+    """A NaN given as an argument, and then computed with: no mask."""
+    hidden = ramp() > 6.0
+    with run.window():
+        y = torch.mul(ramp(), 2.0)
+        if run.rank == 1:
+            y = y.masked_fill(hidden, float("nan"))  # born
+        torch.sum(torch.mul(y, 3.0))
+
+
 @case(2, everywhere(levels=("L0", "L1", "mix")))
 def healthy(run: Run) -> None:
     """Nothing is wrong: a step of training with gradients averaged by hand."""
@@ -313,7 +330,7 @@ def healthy(run: Run) -> None:
         optimizer.step()
 
 
-@case(2, everywhere(Born(1, "Torch.log.0.forward", ("nan", "-inf")), levels=("L1",)), task="tensor")
+@case(2, everywhere(Born(1, "Torch.log.0.forward", ("nan",)), levels=("L1",)), task="tensor")
 def counted_elements(run: Run) -> None:
     """Values are kept: of 2 x 4, one is -Inf and two are NaN, the first of all at [0, 2]."""
     x = ramp()

@@ -157,6 +157,43 @@ def by_group_then_all(run: Run) -> None:
         torch.stack(parts)
 
 
+@case(
+    4,
+    log_on(3),
+    arrivals=(
+        Arrival(0, "Distributed.all_reduce.1.forward", 3),
+        Arrival(1, "Distributed.all_reduce.1.forward", 3),
+        Arrival(2, "Distributed.all_reduce.0.forward", 3),
+    ),
+)
+def uneven_numbers(run: Run) -> None:
+    """Two ranks have added something up between them before: the common sum has another number there."""
+    pair = group_of(run.rank, [0, 1], [2, 3])
+    x = bad_on(3, run.rank)
+    with run.window():
+        if run.rank < 2:
+            dist.all_reduce(torch.mul(x, 2.0), group=pair)
+        y = torch.log(x)  # born
+        dist.all_reduce(y)
+        torch.sum(y)
+
+
+@case(2, log_on(0), arrivals=(Arrival(1, "Distributed.recv.1.forward", 0),))
+def mixed_transfers(run: Run) -> None:
+    """What one side sends without waiting the other waits for, and the second of two messages is bad."""
+    x = bad_on(0, run.rank)
+    with run.window():
+        if run.rank == 0:
+            first = dist.isend(torch.mul(x, 2.0), dst=1)
+            second = dist.isend(torch.log(x), dst=1)  # born
+            first.wait()
+            second.wait()
+        else:
+            for _ in range(2):
+                dist.recv(x, src=0)
+            torch.sum(x)
+
+
 @case(2, log_on(1), arrivals=(Arrival(0, "Distributed.all_gather.0.forward", 1),))
 def by_all_gather(run: Run) -> None:
     x = bad_on(1, run.rank)
@@ -211,7 +248,7 @@ def by_scatter(run: Run) -> None:
 
 @case(4, log_on(1), arrivals=(Arrival(3, "Distributed.reduce.0.forward", 1),))
 def by_reduce(run: Run) -> None:
-    """Only rank 3 has the sum."""
+    """Rank 3 asks for the sum. Gloo leaves parts of it on other ranks, too, which is nobody's fault."""
     x = bad_on(1, run.rank)
     with run.window():
         y = torch.log(x)  # born

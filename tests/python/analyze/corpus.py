@@ -1,24 +1,35 @@
-"""All cases, their configuration, and the directories in which they are collected."""
+"""All cases, and the files of a corpus: configurations and directories."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from . import cases_harmless, cases_local, cases_traffic
 from .registry import CASES, Case
 
-__all__ = ["CASES", "Case", "cases_harmless", "cases_local", "cases_traffic", "configuration", "step_directory"]
+# Importing these modules is what fills CASES.
+SOURCES = (cases_harmless, cases_local, cases_traffic)
+
+__all__ = ["CASES", "SOURCES", "Case", "configuration", "records", "step_directory", "write_configuration"]
 
 
-def configuration(folder: Path, level: str, task: str) -> str:
-    """The path of a configuration file of its own for these."""
-    path = folder / f"config_{level}_{task}.json"
-    if not path.exists():
-        settings = {"task": task, "dump_path": str(folder / "unused"), "level": level, task: {}}
-        path.write_text(json.dumps(settings))
-    return str(path)
+def configuration(folder: Path, level: str, task: str) -> Path:
+    return folder / f"config_{level}_{task}.json"
+
+
+def write_configuration(folder: Path, level: str, task: str) -> None:
+    settings = {"task": task, "dump_path": str(folder / "unused"), "level": level, task: {}}
+    configuration(folder, level, task).write_text(json.dumps(settings))
 
 
 def step_directory(folder: Path, level: str, name: str) -> Path:
     return folder / level / name / "step0"
+
+
+def records(step: Path, rank: int) -> dict[str, Any]:
+    """The records of a rank by name."""
+    data = json.loads((step / f"rank{rank}" / "dump.json").read_text())["data"]
+    assert isinstance(data, dict)
+    return data

@@ -21,7 +21,7 @@ import torch.distributed as dist
 
 from msprobe.pytorch import PrecisionDebugger
 
-from .corpus import CASES, Case, configuration
+from .corpus import CASES, Case, configuration, write_configuration
 
 TIMEOUT_SECS = 100
 # World size, level and task: one debugger lives for a set of them.
@@ -55,7 +55,7 @@ def work(rank: int, setting: Setting, cases: list[Case], folder: Path, meeting: 
         world_size=world,
         timeout=datetime.timedelta(seconds=TIMEOUT_SECS / 2),
     )
-    debugger = PrecisionDebugger(config_path=configuration(folder, level, task))
+    debugger = PrecisionDebugger(config_path=str(configuration(folder, level, task)))
     for case in cases:
         # A case may leave nothing to the next one but counters, which a step resets.
         torch.manual_seed(0)
@@ -75,6 +75,9 @@ def settings(names: list[str]) -> dict[Setting, list[Case]]:
 
 
 def main(folder: Path, names: list[str]) -> int:
+    folder.mkdir(parents=True, exist_ok=True)
+    for _, level, task in settings(names):
+        write_configuration(folder, level, task)
     context = multiprocessing.get_context("fork")
     failed = 0
     with tempfile.TemporaryDirectory() as meetings:
