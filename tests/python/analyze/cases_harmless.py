@@ -17,7 +17,7 @@ def causal_mask(size: int) -> Any:
     return torch.triu(torch.full((size, size), float("-inf")), diagonal=1)
 
 
-class Attention(nn.Module):
+class Attention(nn.Module):  # type: ignore[misc]
     """One head with a mask that is added, filled in, or given to the fused function."""
 
     def __init__(self, how: str) -> None:
@@ -42,7 +42,7 @@ class Attention(nn.Module):
         return torch.matmul(torch.softmax(scores, dim=-1), x)
 
 
-class Masked(nn.Module):
+class Masked(nn.Module):  # type: ignore[misc]
     """Attention, then a function that fails on negative numbers."""
 
     def __init__(self, how: str) -> None:
@@ -59,7 +59,7 @@ def trained(run: Run, how: str, bad: int) -> None:
     model = Masked(how)
     x = bad_on(bad, run.rank) * 0.1
     with run.window(model):
-        y = model(x)
+        y = model(x)  # ran
         y.sum().backward()
         y = y.detach()
         dist.all_reduce(y)
@@ -69,7 +69,9 @@ LOG = everywhere(Born(1, "Torch.log.0.forward", ("nan",)))
 TOLD = (Arrival(0, "Distributed.all_reduce.0.forward", 1),)
 ADDED = everywhere(levels=("L1", "mix"))
 FILLED_NAMES = dict.fromkeys(("L1", "mix"), ("Tensor.masked_fill.0.forward",))
-ADDED_NAMES = dict.fromkeys(("L1", "mix"), ("Torch.full.0.forward|Torch.triu.0.forward|Tensor.__add__.0.forward",))
+ADDED_NAMES = dict.fromkeys(
+    ("L1", "mix"), ("Torch.full.0.forward|Torch.triu.0.forward|Tensor.__add__.0.forward",)
+)
 
 
 @case(2, LOG, arrivals=TOLD, harmless=ADDED_NAMES)

@@ -18,7 +18,7 @@ REDUCED = "Distributed.all_reduce.0.forward"
 
 
 def produced(rank: int, api: str, *values: str) -> dict[str, tuple[Born, ...]]:
-    """An API called by module 1 of a model made by ``between``. The model itself, the root, is never recorded."""
+    """An API called by module 1 of a model made by ``between``. The model is never recorded."""
     return {
         "L0": (Born(rank, APPLY[0], values),),
         "L1": (Born(rank, api, values),),
@@ -32,7 +32,7 @@ def forward_log(run: Run) -> None:
     model = between(lambda x: torch.log(x))  # born
     x = bad_on(1, run.rank)
     with run.window(model):
-        y = model(x)
+        y = model(x)  # ran
         dist.all_reduce(y)
         torch.neg(y)
 
@@ -43,7 +43,7 @@ def forward_exp(run: Run) -> None:
     model = between(lambda x: torch.exp(x))  # born
     x = ramp() * (100.0 if run.rank == 0 else 1.0)
     with run.window(model):
-        y = model(x)
+        y = model(x)  # ran
         dist.all_reduce(y)
 
 
@@ -53,7 +53,7 @@ def forward_division(run: Run) -> None:
     divisor = torch.full((WIDTH,), 0.0 if run.rank == 1 else 2.0)
     model = between(lambda x: torch.div(x, divisor))  # born
     with run.window(model):
-        y = model(ramp())
+        y = model(ramp())  # ran
         dist.all_reduce(y)
 
 
@@ -96,7 +96,7 @@ def backward_sqrt(run: Run) -> None:
     if run.rank == 1:
         x[0, 1] = 0.0
     with run.window(model):
-        model(x).sum().backward()
+        model(x).sum().backward()  # ran
         for parameter in model.parameters():
             dist.all_reduce(parameter.grad)
             parameter.grad.div_(run.world)
@@ -133,7 +133,7 @@ def bad_parameter(run: Run) -> None:
     """A weight of rank 1 is NaN before the step begins."""
     model = with_bad_weight(run, 1)
     with run.window(model):
-        y = model(ramp())  # born
+        y = model(ramp())  # born, ran
         torch.sum(y)
 
 
@@ -160,10 +160,10 @@ def bad_data(run: Run) -> None:
     if run.rank == 2:
         x[1, 3] = float("nan")
     with run.window(model):
-        model(x).sum()  # born
+        model(x).sum()  # born, ran
 
 
-class Inner(nn.Module):
+class Inner(nn.Module):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.before = linear()
@@ -173,7 +173,7 @@ class Inner(nn.Module):
         return torch.mul(self.norm(self.before(x)), 2.0)
 
 
-class Outer(nn.Module):
+class Outer(nn.Module):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.layers = nn.ModuleList([Inner(), Inner()])
@@ -203,10 +203,10 @@ def nested_modules(run: Run) -> None:
         with torch.no_grad():
             model.layers[1].before.weight.neg_()
     with run.window(model):
-        model(ramp()).sum()
+        model(ramp()).sum()  # ran
 
 
-class Recomputed(nn.Module):
+class Recomputed(nn.Module):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.first = linear()
@@ -233,7 +233,7 @@ def recomputed(run: Run) -> None:
     model = Recomputed()
     x = bad_on(0, run.rank).requires_grad_()
     with run.window(model):
-        y = model(x)
+        y = model(x)  # ran
         y.sum().backward()
         y = y.detach()
         dist.all_reduce(y)
@@ -261,7 +261,7 @@ def data_parallel(run: Run) -> None:
     optimizer = torch.optim.SGD(parallel.parameters(), lr=0.1, foreach=False)
     x = ramp() * (100.0 if run.rank == 1 else 0.1)
     with run.window(parallel):
-        parallel(x).sum().backward()
+        parallel(x).sum().backward()  # ran
         optimizer.step()
 
 
@@ -277,10 +277,8 @@ def two_births(run: Run) -> None:
     """Both ranks go wrong before they hear of each other."""
     x = ramp()
     with run.window():
-        if run.rank == 0:
-            y = torch.exp(torch.mul(x, 100.0))  # born
-        else:
-            y = torch.log(torch.neg(x))  # born
+        y = torch.mul(x, 100.0 if run.rank == 0 else -1.0)
+        y = torch.exp(y) if run.rank == 0 else torch.log(y)  # born
         dist.all_reduce(y)
         torch.sum(y)
 

@@ -20,7 +20,7 @@ def by_broadcast(run: Run) -> None:
     model = between(lambda x: torch.log(x))  # born
     x = bad_on(0, run.rank)
     with run.window(model):
-        y = model(x)
+        y = model(x)  # ran
         dist.broadcast(y, src=0)
         torch.neg(y)
 
@@ -41,7 +41,7 @@ def by_pipeline(run: Run) -> None:
     with run.window(model):
         if run.rank > 0:
             dist.recv(x, run.rank - 1)
-        y = model(x).detach()
+        y = model(x).detach()  # ran
         if run.rank < run.world - 1:
             dist.send(y, run.rank + 1)
 
@@ -62,7 +62,7 @@ def by_ring(run: Run) -> None:
     with run.window(model):
         taken = torch.zeros_like(x)
         pending = dist.irecv(taken, previous)
-        y = model(x).detach()
+        y = model(x).detach()  # ran
         sent = dist.isend(y, following)
         pending.wait()
         sent.wait()
@@ -129,7 +129,7 @@ def by_groups(run: Run) -> None:
     model = between(lambda x: torch.log(x))  # born
     x = bad_on(3, run.rank)
     with run.window(model):
-        y = model(x).detach()
+        y = model(x).detach()  # ran
         dist.all_reduce(y, group=row)
         y = torch.mul(y, 0.5)
         dist.all_reduce(y, group=column)

@@ -12,7 +12,16 @@ from .registry import CASES, Case
 # Importing these modules is what fills CASES.
 SOURCES = (cases_harmless, cases_local, cases_traffic)
 
-__all__ = ["CASES", "SOURCES", "Case", "configuration", "records", "step_directory", "write_configuration"]
+__all__ = [
+    "CASES",
+    "SOURCES",
+    "Case",
+    "configuration",
+    "records",
+    "stack_of",
+    "step_directory",
+    "write_configuration",
+]
 
 
 def configuration(folder: Path, level: str, task: str) -> Path:
@@ -33,3 +42,10 @@ def records(step: Path, rank: int) -> dict[str, Any]:
     data = json.loads((step / f"rank{rank}" / "dump.json").read_text())["data"]
     assert isinstance(data, dict)
     return data
+
+
+def stack_of(step: Path, rank: int, name: str) -> list[str]:
+    """The frames of a call. Only forward calls have some: a backward one is shown by its forward."""
+    entries = json.loads((step / f"rank{rank}" / "stack.json").read_text()).values()
+    forward = name.replace(".backward", ".forward")
+    return next((frames for names, frames in entries if forward in names), [])

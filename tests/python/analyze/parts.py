@@ -10,7 +10,7 @@ from torch import nn
 WIDTH = 4
 
 
-class Apply(nn.Module):
+class Apply(nn.Module):  # type: ignore[misc]
     """A function as a module. A lambda, so that the function is looked up when it is called."""
 
     def __init__(self, function: Callable[[Any], Any]) -> None:

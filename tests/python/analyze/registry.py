@@ -22,7 +22,10 @@ class Run(Protocol):
 
 @dataclass(frozen=True)
 class Born:
-    """A place where something not finite comes from."""
+    """A place where something not finite comes from.
+
+    The line that calls the operation is marked ``# born`` in the case, the call of the model ``# ran``.
+    """
 
     rank: int
     # A regular expression for the whole name.
@@ -33,8 +36,11 @@ class Born:
     parameter: str | None = None
     # Regular expressions, outermost first; none at level L1.
     modules: tuple[str, ...] = ()
-    # Whether the call stack shows a line of the case that ends in "# born".
-    has_stack: bool = True
+
+    @property
+    def mark(self) -> str:
+        """The comment on the line of the case that its call stack must show."""
+        return "ran" if self.operation.startswith("Module.") else "born"
 
 
 @dataclass(frozen=True)

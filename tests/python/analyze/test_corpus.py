@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 import pytest
 
 from .answers import is_finite, number
 from .conftest import Asked
-from .corpus import CASES, Case, records, step_directory
+from .corpus import CASES, Case, records, stack_of, step_directory
 from .registry import Arrival, Born
 
-ALL = [pytest.param(case, level, id=f"{case.name}-{level}") for case in CASES.values() for level in case.levels]
-BAD = [given for given in ALL if given.values[0].births[given.values[1]]]
-CLEAN = [given for given in ALL if given not in BAD]
+
+def places(wanted: Callable[[Case, str], bool]) -> list[Any]:
+    """Cases with a level, as arguments of a test."""
+    pairs = [(case, level) for case in CASES.values() for level in case.levels if wanted(case, level)]
+    return [pytest.param(case, level, id=f"{case.name}-{level}") for case, level in pairs]
+
+
+ALL = places(lambda case, level: True)
+BAD = places(lambda case, level: bool(case.births[level]))
+CLEAN = places(lambda case, level: not case.births[level])
 # What communicates is not recorded at level L0.
-LINKED = [given for given in ALL if given.values[0].arrivals and given.values[1] != "L0"]
+LINKED = places(lambda case, level: bool(case.arrivals) and level != "L0")
 
 
 def named(pattern: str, name: str) -> bool:
@@ -37,15 +44,22 @@ def test_the_fault_is_in_the_dump(case: Case, level: str, corpus: Path) -> None:
     assert sorted(path.name for path in step.iterdir()) == [f"rank{rank}" for rank in range(case.world)]
     assert not list(step.rglob("dump_error_info.log"))
     for born in case.births[level]:
-        found = [record for name, record in records(step, born.rank).items() if named(born.operation, name)]
+        found = {
+            name: value for name, value in records(step, born.rank).items() if named(born.operation, name)
+        }
         assert found, born
-        assert all(not is_finite(record["output"]) for record in found)
+        assert all(not is_finite(record["output"]) for record in found.values())
+        assert any(born.mark in comment(frame) for name in found for frame in stack_of(step, born.rank, name))
         if born.kind == "produced" and case.name != "masked_row":
-            assert all(is_finite([record.get("input_args"), record.get("input")]) for record in found)
+            assert all(
+                is_finite([record.get("input_args"), record.get("input")]) for record in found.values()
+            )
     if level != "L0":
         for arrival in case.arrivals:
             names = records(step, arrival.rank).items()
-            assert any(named(arrival.operation, name) and not is_finite(value["output"]) for name, value in names)
+            assert any(
+                named(arrival.operation, name) and not is_finite(value["output"]) for name, value in names
+            )
 
 
 @pytest.mark.parametrize(("case", "level"), BAD)
@@ -82,11 +96,18 @@ def test_evidence(case: Case, level: str, asked: Asked, corpus: Path) -> None:
     step = step_directory(corpus, level, case.name)
     for birth, born in zip(asked(case.name, level).report["births"], case.births[level]):
         record = records(step, born.rank)[birth["operation"]]
-        if born.has_stack:
-            assert any("# born" in frame for frame in birth["stack"]), birth["stack"]
-        for side, keys in (("inputs", ("input_args", "input_kwargs", "input", "parameters")), ("outputs", ("output",))):
+        assert any(born.mark in comment(frame) for frame in birth["stack"]), birth["stack"]
+        for side, keys in (
+            ("inputs", ("input_args", "input_kwargs", "input", "parameters")),
+            ("outputs", ("output",)),
+        ):
             expected = [figures(tensor) for key in keys for tensor in tensors(record.get(key))]
             assert sorted(figures(value) for value in birth[side] if value.get("dtype")) == sorted(expected)
+
+
+def comment(frame: str) -> str:
+    """What is remarked at the end of the source line of a frame."""
+    return frame.rpartition("#")[2] if "#" in frame else ""
 
 
 def tensors(value: Any) -> list[dict[str, Any]]:
@@ -131,7 +152,9 @@ def test_what_is_harmless(case: Case, level: str, asked: Asked) -> None:
     harmless = asked(case.name, level).report["harmless"]
     for pattern in case.harmless.get(level, ()):
         for rank in range(case.world):
-            found = [entry for entry in harmless if entry["rank"] == rank and named(pattern, entry["operation"])]
+            found = [
+                entry for entry in harmless if entry["rank"] == rank and named(pattern, entry["operation"])
+            ]
             assert found, (rank, pattern, harmless)
             assert all(entry["count"] >= 1 for entry in found)
     births = {(born.rank, born.operation) for born in case.births[level]}

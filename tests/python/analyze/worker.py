@@ -1,7 +1,7 @@
 """Collects the corpus: `python -m tests.python.analyze.worker FOLDER [CASE …]`.
 
-Ranks are forked from one process that has imported torch already. A set of ranks serves all cases of one world
-size, level and task; each case has a directory of its own: `FOLDER/{level}/{case}/step0/rank{n}`.
+Ranks are forked from one process that has imported torch already. A set of ranks serves all cases of one
+world size, level and task; each case has a directory of its own: `FOLDER/{level}/{case}/step0/rank{n}`.
 """
 
 from __future__ import annotations
