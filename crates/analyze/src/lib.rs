@@ -1,5 +1,11 @@
 //! One dump of several ranks: which operation made the first NaN or infinity, and how it spread.
 
+pub mod causes;
 pub mod communication;
+pub mod context;
+pub mod flow;
+pub mod links;
+pub mod origins;
 pub mod rank;
 pub mod record;
+pub mod rules;

@@ -155,6 +155,8 @@ pub struct Record {
     pub plain: PlainFindings,
     /// Whether it has outputs at all.
     pub has_output: bool,
+    /// Whether it repeats an earlier call, to save memory.
+    pub is_recompute: bool,
     /// Whether a plain number among its arguments is NaN or infinite.
     pub has_bad_number: bool,
     /// Its tensors that are not finite, in the order of the text; most records have none.

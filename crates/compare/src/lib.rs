@@ -14,7 +14,6 @@ pub mod merge_result;
 pub mod newest;
 pub mod output;
 pub mod python_text;
-pub mod rows;
 pub mod run;
 pub mod side;
 pub mod static_graph;

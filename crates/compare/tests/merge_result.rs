@@ -9,7 +9,7 @@ use std::path::Path;
 use msprobe_compare::console::Silent;
 use msprobe_compare::error::Code;
 use msprobe_compare::merge_result::merge_result;
-use msprobe_compare::rows::VecRows;
+use msprobe_report::VecRows;
 use msprobe_report::{Cell, Sheet, write_workbook};
 use recorded::{Notes, Value, assert_rows, case, rendering, workbook};
 

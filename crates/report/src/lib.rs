@@ -8,6 +8,7 @@ mod number;
 mod ordered;
 pub mod output;
 mod plot;
+mod rows;
 mod sheet;
 mod sheet_csv;
 mod sheet_json;
@@ -17,10 +18,14 @@ mod xlsx;
 use std::fmt;
 
 pub use self::csv::write_csv;
-pub use self::html::{CurveSeries, Curves, HtmlReport, HtmlTable, Tone, write_html, write_html_with_curves};
+pub use self::html::{
+    CurveSeries, Curves, HtmlReport, HtmlTable, Lane, Link, Mark, Span, Timeline, Tone, write_html,
+    write_html_with_curves, write_html_with_timeline,
+};
 pub use self::json::{json_number, rows_as_json};
 pub use self::number::push_repr as push_float_repr;
 pub use self::plot::{LinePlot, line_plot_png};
+pub use self::rows::{VecRows, Words};
 pub use self::sheet::{CellSink, Fill, Sheet, SheetRows};
 pub use self::sheet_csv::{CsvOptions, write_sheet_csv};
 pub use self::sheet_json::write_sheet_json;

@@ -73,13 +73,14 @@ pub(super) fn read_record(
         place: Place { role: Role::Input, argument: Argument::Other, batch_item: None },
         batch_items: 0,
     };
-    let has_output = walk.record(&mut Pull::new(member.text))?;
+    let (has_output, is_recompute) = walk.record(&mut Pull::new(member.text))?;
     Ok(Record {
         name: name.into(),
         offset: member.offset,
         length: u32::try_from(member.text.len()).unwrap_or(u32::MAX),
         plain: walk.plain,
         has_output,
+        is_recompute,
         has_bad_number: walk.has_bad_number,
         bad: walk.bad.into(),
         communication: walk.communication.filter(|_| is_communication(name)),
@@ -132,13 +133,13 @@ struct Object {
 }
 
 impl Walk<'_> {
-    /// Whether there were outputs.
-    fn record(&mut self, pull: &mut Pull<'_>) -> Result<bool, PullError> {
+    /// Whether there were outputs, and whether it is a call made again.
+    fn record(&mut self, pull: &mut Pull<'_>) -> Result<(bool, bool), PullError> {
         if pull.shape()? != Shape::Object {
             pull.skip()?;
-            return Ok(false);
+            return Ok((false, false));
         }
-        let mut has_output = false;
+        let (mut has_output, mut is_recompute) = (false, false);
         pull.enter()?;
         while let Some(key) = pull.key()? {
             let section = match &*key {
@@ -147,6 +148,10 @@ impl Walk<'_> {
                 "input_kwargs" => Section::Kwargs,
                 "output" => Section::Output,
                 "parameters" => Section::Parameters,
+                "is_recompute" if pull.shape()? == Shape::Word => {
+                    is_recompute = pull.word()? == Some(true);
+                    continue;
+                }
                 _ if pull.shape()? == Shape::List => Section::Gradient,
                 _ => {
                     pull.skip()?;
@@ -156,7 +161,7 @@ impl Walk<'_> {
             has_output |= matches!(section, Section::Output | Section::Gradient);
             self.section(section, pull)?;
         }
-        Ok(has_output)
+        Ok((has_output, is_recompute))
     }
 
     fn section(&mut self, section: Section, pull: &mut Pull<'_>) -> Result<(), PullError> {

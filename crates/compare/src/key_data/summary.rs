@@ -8,7 +8,7 @@ use super::text::differs;
 use super::tokens::{Parting, parting, word};
 use super::verdict::{KeySummary, Kind, Verdict};
 use super::{KeyComparison, Place};
-use crate::rows::VecRows;
+use msprobe_report::VecRows;
 
 /// Partings that are looked for in one key; each costs opening two files.
 const MOST_PARTINGS: usize = 1000;

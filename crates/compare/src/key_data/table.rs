@@ -103,7 +103,7 @@ mod tests {
 
     use super::super::{Figures, Place};
     use super::*;
-    use crate::rows::tests::Words;
+    use msprobe_report::Words;
 
     fn row(id: i64) -> Row {
         Row {

@@ -15,7 +15,7 @@ use self::table::RankTable;
 use crate::console::Console;
 use crate::error::{Code, CompareError};
 use crate::output::{make_directory, publish, timestamp};
-use crate::rows::VecRows;
+use msprobe_report::VecRows;
 
 /// A sheet has no room for more, header included.
 const MOST_ROWS: usize = 1_048_576;

@@ -15,9 +15,9 @@ use crate::console::Console;
 use crate::directories::{Directory, walk};
 use crate::error::{Code, CompareError};
 use crate::output::{make_directory, publish, timestamp};
-use crate::rows::VecRows;
 use crate::table::{COMMON_HEADERS, DIFFERENCE_HEADERS, STATISTICS_HEADERS};
 use crate::tensor_pair::METRIC_HEADERS;
+use msprobe_report::VecRows;
 
 /// A sheet has no room for more, header included.
 const MOST_ROWS: usize = 1_048_576;

@@ -1,11 +1,12 @@
 //! A report to look at in a browser: one file with everything in it, verdict first, then tables to sort and filter.
 //!
 //! Rows are embedded as blocks of JSON, each with the distinct values of a column and an index per row. Blocks are
-//! independent of each other, so that they can be made on all cores and never stand in memory together. Curves, where
-//! there are any, are embedded in the same way.
+//! independent of each other, so that they can be made on all cores and never stand in memory together. Curves or a
+//! timeline, where there are any, are embedded in the same way.
 
 mod blocks;
 mod curves;
+mod timeline;
 
 use std::io::{self, Write};
 
@@ -13,6 +14,7 @@ use serde_json::json;
 
 use self::blocks::{Block, ROWS_PER_BLOCK};
 pub use self::curves::{CurveSeries, Curves};
+pub use self::timeline::{Lane, Link, Mark, Span, Timeline};
 use crate::ordered::in_order;
 use crate::sheet::SheetRows;
 
@@ -62,9 +64,35 @@ pub struct HtmlTable<'a> {
     pub first_row: Option<usize>,
 }
 
+/// What stands before the tables.
+enum Section<'a> {
+    Nothing,
+    Curves(&'a Curves<'a>),
+    Timeline(&'a Timeline),
+}
+
+impl Section<'_> {
+    /// More for the head of the page.
+    fn style(&self) -> (&'static str, &'static str) {
+        match self {
+            Section::Nothing => ("", ""),
+            Section::Curves(_) => (curves::STYLE, ""),
+            Section::Timeline(_) => (timeline::STYLE, timeline::WITHOUT_SCRIPTS),
+        }
+    }
+
+    fn scripts(&self) -> &'static [&'static str] {
+        match self {
+            Section::Nothing => &[],
+            Section::Curves(_) => &curves::SCRIPTS,
+            Section::Timeline(_) => &timeline::SCRIPTS,
+        }
+    }
+}
+
 /// Writes the report.
 pub fn write_html(report: &HtmlReport<'_>, out: impl Write) -> io::Result<()> {
-    write(report, None, out)
+    write(report, &Section::Nothing, out)
 }
 
 /// Writes the report with a section of curves before its tables.
@@ -73,13 +101,24 @@ pub fn write_html_with_curves(
     curves: &Curves<'_>,
     out: impl Write,
 ) -> io::Result<()> {
-    write(report, Some(curves), out)
+    write(report, &Section::Curves(curves), out)
 }
 
-fn write(report: &HtmlReport<'_>, curves: Option<&Curves<'_>>, mut out: impl Write) -> io::Result<()> {
-    out.write_all(head(report, curves.map_or("", |_| curves::STYLE)).as_bytes())?;
-    if let Some(curves) = curves {
-        curves.write(&mut out)?;
+/// Writes the report with a timeline before its tables.
+pub fn write_html_with_timeline(
+    report: &HtmlReport<'_>,
+    timeline: &Timeline,
+    out: impl Write,
+) -> io::Result<()> {
+    write(report, &Section::Timeline(timeline), out)
+}
+
+fn write(report: &HtmlReport<'_>, section: &Section<'_>, mut out: impl Write) -> io::Result<()> {
+    out.write_all(head(report, section).as_bytes())?;
+    match section {
+        Section::Nothing => {}
+        Section::Curves(curves) => curves.write(&mut out)?,
+        Section::Timeline(timeline) => timeline.write(&mut out)?,
     }
     for (index, table) in report.tables.iter().enumerate() {
         in_order(
@@ -97,8 +136,7 @@ fn write(report: &HtmlReport<'_>, curves: Option<&Curves<'_>>, mut out: impl Wri
         )?;
     }
     out.write_all(b"<script>\n\"use strict\";\n(() => {\n")?;
-    let more = curves.map_or(&[][..], |_| &curves::SCRIPTS);
-    for script in SCRIPTS.iter().chain(more).chain([&START]) {
+    for script in SCRIPTS.iter().chain(section.scripts()).chain([&START]) {
         out.write_all(script.as_bytes())?;
     }
     out.write_all(b"})();\n</script>\n</body>\n</html>\n")?;
@@ -117,7 +155,9 @@ impl Tone {
 }
 
 /// Everything before the rows. The verdict is plain HTML, there for those who print or read without scripts.
-fn head(report: &HtmlReport<'_>, more_style: &str) -> String {
+fn head(report: &HtmlReport<'_>, section: &Section<'_>) -> String {
+    let (more_style, more_head) = section.style();
+    let text = if let Section::Timeline(timeline) = section { timeline.text() } else { String::new() };
     let tone = report.status.class();
     let title = escaped(&report.title);
     let verdict: String = report
@@ -141,10 +181,10 @@ fn head(report: &HtmlReport<'_>, more_style: &str) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
          script-src 'unsafe-inline'; img-src data:\">\n\
-         <link rel=\"icon\" href=\"data:,\">\n<title>{title}</title>\n<style>\n{STYLE}{more_style}</style>\n</head>\n<body>\n\
+         <link rel=\"icon\" href=\"data:,\">\n<title>{title}</title>\n<style>\n{STYLE}{more_style}</style>\n{more_head}</head>\n<body>\n\
          <header class=\"verdict {tone}\">\n<div class=\"heading\"><span class=\"mark\" aria-hidden=\"true\"></span>\
          <h1>{title}</h1></div>\n<div class=\"paragraphs\">\n{verdict}</div>\n{facts}</header>\n\
-         <main id=\"tables\"></main>\n\
+         <main id=\"tables\"></main>\n{text}\
          <noscript><p class=\"noscript\">Tables and curves need JavaScript.</p></noscript>\n\
          <script type=\"application/json\" id=\"described\">{data}</script>\n"
     )

@@ -273,7 +273,7 @@ class TableView {
   }
 }
 
-// What the tabs show, in their order: the curves, where there are any, and the tables.
+// What the tabs show, in their order: the curves or the timeline, where there are any, and the tables.
 function sections() {
   const curves = document.getElementById("curves");
   const tables = JSON.parse(document.getElementById("described").textContent);
@@ -281,6 +281,12 @@ function sections() {
   if (curves) {
     const described = JSON.parse(curves.textContent);
     list.unshift({ ...described, make: () => new CurvesView(described) });
+  }
+  const timeline = document.getElementById("timeline");
+  if (timeline) {
+    const described = JSON.parse(timeline.textContent);
+    timeline.remove();
+    list.unshift({ name: described.name, count: described.count, make: () => new TimelineView(described) });
   }
   return list;
 }

@@ -1,6 +1,6 @@
 //! Rows that are kept as cells, for tables of moderate length.
 
-use msprobe_report::{Cell, CellSink, Fill, SheetRows};
+use crate::{Cell, CellSink, Fill, SheetRows};
 
 /// Rows in the order they are written, all as long as the header.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -58,28 +58,31 @@ fn put(cell: &Cell, sink: &mut dyn CellSink) {
     }
 }
 
-#[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
+/// Cells as words, to be looked at: texts in quotes, `-` for nothing.
+#[derive(Debug, Default)]
+pub struct Words(pub Vec<String>);
 
-    /// Cells as words, to be looked at.
-    #[derive(Default)]
-    pub(crate) struct Words(pub(crate) Vec<String>);
-
-    impl CellSink for Words {
-        fn empty(&mut self) {
-            self.0.push("-".into());
-        }
-        fn text(&mut self, text: &str) {
-            self.0.push(format!("'{text}'"));
-        }
-        fn number(&mut self, value: f64) {
-            self.0.push(value.to_string());
-        }
-        fn integer(&mut self, value: i128) {
-            self.0.push(value.to_string());
-        }
+impl CellSink for Words {
+    fn empty(&mut self) {
+        self.0.push("-".into());
     }
+
+    fn text(&mut self, text: &str) {
+        self.0.push(format!("'{text}'"));
+    }
+
+    fn number(&mut self, value: f64) {
+        self.0.push(value.to_string());
+    }
+
+    fn integer(&mut self, value: i128) {
+        self.0.push(value.to_string());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
 
     #[test]
     fn cells_keep_their_kind() {

@@ -1,0 +1,473 @@
+//! Why the values of a record are not finite: they were made there, or they came from another record.
+//!
+//! A dump does not say which tensor went where. A tensor that appears again has the same dtype, shape and statistics,
+//! and that is what is followed; where it leads nowhere, the last record that was not finite is taken for the
+//! source, since that is how such values spread.
+
+use msprobe_dump::hash::{FastMap, FastSet};
+
+use crate::context::Construct;
+use crate::flow::{Flow, is_buffer};
+use crate::links::{At, Links};
+use crate::rank::RankDump;
+use crate::record::{BadTensor, Kinds, Record, Role};
+use crate::rules::{Rule, Rules, expects_masks, is_mask, keeps_memory};
+
+/// Where the values of a record that are not finite come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// Its inputs are finite, its outputs are not: it made them.
+    Made(Making),
+    /// It was given them, and nothing recorded made them: data, parameters, operations nobody watched.
+    Entered,
+    /// It read a parameter that was not finite before.
+    Parameter,
+    /// They came from this rank of the job, of which there is no dump, or none of the call.
+    Missing(i64),
+    /// Another rank gave them in a communication.
+    Arrived(At),
+    /// An earlier record of the same rank. `sure`: it had this very tensor as an output.
+    Spread {
+        /// Which one.
+        from: u32,
+        /// Whether that is known.
+        sure: bool,
+    },
+    /// A module: a record inside of it.
+    Inside(u32),
+    /// They mean no harm.
+    Harmless(Rule),
+}
+
+/// How a record came to make them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Making {
+    /// From finite inputs.
+    Computed,
+    /// From finite inputs of all ranks, in a communication.
+    InCommunication,
+    /// From a mask that hides all elements of a row.
+    FullyMasked,
+    /// From memory that was never written to.
+    FromUninitialized,
+    /// From a number that is not finite, given on purpose, and went on from there.
+    FromArgument,
+}
+
+impl Cause {
+    /// Whether nothing before it is to blame.
+    pub fn is_origin(self) -> bool {
+        matches!(self, Cause::Made(_) | Cause::Entered | Cause::Parameter | Cause::Missing(_))
+    }
+}
+
+/// The causes of one rank.
+#[derive(Debug, Default)]
+pub struct Causes {
+    /// By record; only those whose values are not finite.
+    by_record: FastMap<u32, Cause>,
+    /// The same records in the order in which their results were there.
+    order: Vec<u32>,
+}
+
+impl Causes {
+    /// The cause of a record.
+    pub fn of(&self, record: u32) -> Option<Cause> {
+        self.by_record.get(&record).copied()
+    }
+
+    /// Says what became known of a record later.
+    pub(crate) fn set(&mut self, record: u32, cause: Cause) {
+        self.by_record.insert(record, cause);
+    }
+
+    /// Records with a cause, in time.
+    pub fn in_order(&self) -> impl Iterator<Item = (u32, Cause)> {
+        self.order.iter().filter_map(|record| Some((*record, self.of(*record)?)))
+    }
+
+    /// Finds them for one rank.
+    pub fn find(
+        rank_index: usize,
+        ranks: &[RankDump],
+        links: &Links,
+        construct: &Construct,
+        rules: &Rules,
+    ) -> Causes {
+        let Some(dump) = ranks.get(rank_index) else { return Causes::default() };
+        if dump.records.iter().all(|record| record.bad.is_empty()) {
+            return Causes::default();
+        }
+        let mut by_name: FastMap<&str, u32> = FastMap::default();
+        by_name.extend(dump.records.iter().zip(0..).map(|(record, index)| (&*record.name, index)));
+        let order = in_time(dump, &by_name);
+        let masks = if rules.has(Rule::Mask) { find_masks(dump, &order) } else { FastSet::default() };
+        let mut search = Search {
+            rank_index: rank_index as u32,
+            rank: i64::from(dump.dir.rank),
+            ranks,
+            dump,
+            links,
+            construct,
+            rules,
+            by_name,
+            masks,
+            made_by: FastMap::default(),
+            unset: FastSet::default(),
+            last: None,
+            inside: FastMap::default(),
+            parameters: FastSet::default(),
+            causes: FastMap::default(),
+        };
+        for &record in &order {
+            search.look_at(record);
+        }
+        search.settle(&order);
+        let causes = search.causes;
+        let order = order.into_iter().filter(|record| causes.contains_key(record)).collect();
+        Causes { by_record: causes, order }
+    }
+}
+
+/// The records that are not finite, in the order in which they were complete. The gradients of parameters stand where
+/// the module was called and are from the end of its backward.
+fn in_time(dump: &RankDump, by_name: &FastMap<&str, u32>) -> Vec<u32> {
+    let last_backward = dump
+        .records
+        .iter()
+        .rposition(|record| record.name.contains(".backward"))
+        .map_or(0, |index| index as u32);
+    let mut order: Vec<(u32, bool, u32)> = Vec::new();
+    for (record, index) in dump.records.iter().zip(0_u32..) {
+        if record.bad.is_empty() {
+            continue;
+        }
+        if record.is_parameter_gradient() {
+            let backward = backward_of_gradient(record, by_name).unwrap_or(last_backward);
+            order.push((backward.max(index), true, index));
+        } else {
+            order.push((index, false, index));
+        }
+    }
+    order.sort_unstable();
+    order.into_iter().map(|(_, _, index)| index).collect()
+}
+
+/// `Module.fc.Linear.backward.0` of `Module.fc.Linear.parameters_grad`.
+fn backward_of_gradient(record: &Record, by_name: &FastMap<&str, u32>) -> Option<u32> {
+    let (module, number) = record.name.split_once(".parameters_grad")?;
+    let number = number.strip_prefix('.').unwrap_or("0");
+    by_name.get(&*format!("{module}.backward.{number}")).copied()
+}
+
+/// Tensors with nothing worse than -Inf that end where -Inf is expected, or where results are finite; not those that
+/// make something worse elsewhere.
+fn find_masks(dump: &RankDump, order: &[u32]) -> FastSet<u64> {
+    let mut ends_well: FastSet<u64> = FastSet::default();
+    let mut ends_badly: FastSet<u64> = FastSet::default();
+    for &index in order.iter().rev() {
+        let Some(record) = dump.records.get(index as usize) else { continue };
+        let outputs = record.kinds(Role::Output);
+        let is_well = |tensor: &BadTensor| {
+            ends_well.contains(&tensor.fingerprint) && !ends_badly.contains(&tensor.fingerprint)
+        };
+        let well = expects_masks(record)
+            || outputs.is_finite()
+            || (is_mask(outputs) && record.bad_of(Role::Output).all(is_well));
+        let badly = !expects_masks(record) && !outputs.is_finite() && !is_mask(outputs);
+        for tensor in record.bad_of(Role::Input).filter(|tensor| is_mask(tensor.kinds)) {
+            if well {
+                ends_well.insert(tensor.fingerprint);
+            } else if badly {
+                ends_badly.insert(tensor.fingerprint);
+            }
+        }
+    }
+    ends_well.retain(|fingerprint| !ends_badly.contains(fingerprint));
+    ends_well
+}
+
+struct Search<'a> {
+    rank_index: u32,
+    rank: i64,
+    ranks: &'a [RankDump],
+    dump: &'a RankDump,
+    links: &'a Links,
+    construct: &'a Construct,
+    rules: &'a Rules,
+    by_name: FastMap<&'a str, u32>,
+    masks: FastSet<u64>,
+    /// The last record that had a tensor as an output.
+    made_by: FastMap<u64, u32>,
+    /// Tensors nobody has written to.
+    unset: FastSet<u64>,
+    /// The last record with results that are not finite.
+    last: Option<u32>,
+    /// The first such record inside of a module call.
+    inside: FastMap<&'a str, u32>,
+    /// Parameters known not to be finite.
+    parameters: FastSet<u64>,
+    causes: FastMap<u32, Cause>,
+}
+
+/// The values of a record that count.
+struct Values<'a> {
+    inputs: Vec<&'a BadTensor>,
+    parameters: Vec<&'a BadTensor>,
+    outputs: Vec<&'a BadTensor>,
+    /// Whether some inputs were masks.
+    has_masks: bool,
+}
+
+impl<'a> Search<'a> {
+    fn values(&self, record: &'a Record) -> Values<'a> {
+        let ignores_buffers = self.rules.has(Rule::ReceiveBuffer);
+        let is_harmless =
+            |tensor: &BadTensor| is_mask(tensor.kinds) && self.masks.contains(&tensor.fingerprint);
+        let of = |role| record.bad_of(role).filter(|tensor| !is_harmless(tensor));
+        Values {
+            inputs: of(Role::Input)
+                .filter(|tensor| !(ignores_buffers && is_buffer(record, self.rank, tensor)))
+                .collect(),
+            parameters: of(Role::Parameter).collect(),
+            outputs: of(Role::Output).collect(),
+            has_masks: record.bad_of(Role::Input).any(is_harmless),
+        }
+    }
+
+    fn look_at(&mut self, index: u32) {
+        let Some(record) = self.dump.records.get(index as usize) else { return };
+        let values = self.values(record);
+        let cause = if record.communication.is_some() {
+            self.cause_of_call(index, record, &values)
+        } else if record.function() == "__setitem__" && values.outputs.is_empty() {
+            self.cause_of_write(index, record, &values)
+        } else if values.outputs.is_empty() && record.has_output {
+            // What comes out is finite, or a mask.
+            let makes_mask =
+                values.inputs.is_empty() && !values.has_masks && !record.kinds(Role::Output).is_finite();
+            makes_mask.then_some(Cause::Harmless(Rule::Mask))
+        } else {
+            self.cause_of(record, &values)
+        };
+        let Some(cause) = cause else { return };
+        self.causes.insert(index, cause);
+        if cause == Cause::Harmless(Rule::Uninitialized) {
+            self.unset.extend(values.outputs.iter().map(|tensor| tensor.fingerprint));
+            return;
+        }
+        for tensor in &values.outputs {
+            self.unset.remove(&tensor.fingerprint);
+            self.made_by.insert(tensor.fingerprint, index);
+        }
+        if !matches!(cause, Cause::Harmless(_)) && !values.outputs.is_empty() {
+            self.last = Some(index);
+            for module in modules_around(self.construct, record) {
+                if let Some(&module) = self.by_name.get(&*module) {
+                    let name = &*self.dump.records[module as usize].name;
+                    self.inside.entry(name).or_insert(index);
+                }
+            }
+        }
+    }
+
+    /// Writing into a tensor has no output: where it went shows only when that is read.
+    fn cause_of_write(&mut self, index: u32, record: &Record, values: &Values<'_>) -> Option<Cause> {
+        let cause = if !values.inputs.is_empty() {
+            self.source_of(record, values)
+        } else if record.has_bad_number && self.rules.has(Rule::ExplicitFill) {
+            Cause::Harmless(Rule::ExplicitFill)
+        } else if record.has_bad_number {
+            Cause::Made(Making::FromArgument)
+        } else {
+            return None;
+        };
+        self.last = Some(index);
+        Some(cause)
+    }
+
+    fn cause_of_call(&self, index: u32, record: &Record, values: &Values<'_>) -> Option<Cause> {
+        if !values.inputs.is_empty() {
+            return Some(self.source_of(record, values));
+        }
+        if values.outputs.is_empty() {
+            return None;
+        }
+        let at = At { rank: self.rank_index, record: index };
+        let mut missing = None;
+        for exchange in self.links.of(at) {
+            for &other in exchange.members.iter().filter(|other| other.rank != self.rank_index) {
+                if self.gives_bad(other) {
+                    return Some(Cause::Arrived(other));
+                }
+            }
+            let flow = record.communication.as_deref().map(|call| Flow::of(record.function(), call));
+            let can_give = |rank: &&i64| {
+                flow.is_none_or(|flow| !matches!(flow, Flow::FromRoot(_)) || flow.gives(**rank))
+            };
+            missing = missing.or(exchange.missing.iter().find(can_give).copied());
+        }
+        Some(missing.map_or(Cause::Made(Making::InCommunication), Cause::Missing))
+    }
+
+    /// Whether what another rank put into a call was not finite.
+    fn gives_bad(&self, at: At) -> bool {
+        let Some(dump) = self.ranks.get(at.rank as usize) else { return false };
+        let Some(record) = dump.records.get(at.record as usize) else { return false };
+        let rank = i64::from(dump.dir.rank);
+        let gives =
+            record.communication.as_deref().is_some_and(|call| Flow::of(record.function(), call).gives(rank));
+        gives && record.bad_of(Role::Input).any(|tensor| !is_buffer(record, rank, tensor))
+    }
+
+    fn cause_of(&mut self, record: &'a Record, values: &Values<'_>) -> Option<Cause> {
+        if !values.parameters.is_empty() && !record.is_backward() {
+            if let Some(reader) = self.reader_of(record, values) {
+                self.causes.insert(reader, Cause::Parameter);
+                return Some(Cause::Inside(reader));
+            }
+            if self.are_new_parameters(values) {
+                return Some(Cause::Parameter);
+            }
+        }
+        if !values.inputs.is_empty() || !values.parameters.is_empty() {
+            let only_unset = values.parameters.is_empty()
+                && values.inputs.iter().all(|tensor| self.unset.contains(&tensor.fingerprint));
+            if only_unset && keeps_memory(record.function()) {
+                return Some(Cause::Harmless(Rule::Uninitialized));
+            }
+            if only_unset {
+                return Some(Cause::Made(Making::FromUninitialized));
+            }
+            return Some(self.source_of(record, values));
+        }
+        if values.outputs.is_empty() {
+            return None;
+        }
+        if let Some(rule) = self.rules.excuse(record) {
+            return Some(Cause::Harmless(rule));
+        }
+        if let Some(from) = self.forward_to_blame(record) {
+            return Some(Cause::Spread { from, sure: true });
+        }
+        if let Some(&inner) = self.inside.get(&*record.name) {
+            return Some(Cause::Inside(inner));
+        }
+        if record.is_recompute
+            && let Some(&from) =
+                values.outputs.iter().find_map(|tensor| self.made_by.get(&tensor.fingerprint))
+        {
+            return Some(Cause::Spread { from, sure: true });
+        }
+        if values.has_masks && expects_masks(record) {
+            let outputs = values.outputs.iter().fold(Kinds::NONE, |kinds, tensor| kinds | tensor.kinds);
+            let hides = is_mask(outputs) && self.rules.has(Rule::Mask);
+            return Some(if hides { Cause::Harmless(Rule::Mask) } else { Cause::Made(Making::FullyMasked) });
+        }
+        Some(Cause::Made(Making::Computed))
+    }
+
+    /// The call inside of a module that read a parameter of the module nobody is known to have made.
+    fn reader_of(&self, record: &Record, values: &Values<'_>) -> Option<u32> {
+        let inner = *self.inside.get(&*record.name)?;
+        let is_own = |tensor: &BadTensor| {
+            values.parameters.iter().any(|parameter| parameter.fingerprint == tensor.fingerprint)
+        };
+        let has_read = self.dump.records.get(inner as usize)?.bad_of(Role::Input).any(is_own);
+        let is_unexplained = matches!(self.causes.get(&inner), Some(Cause::Entered | Cause::Parameter));
+        (has_read && is_unexplained).then_some(inner)
+    }
+
+    /// Parameters of which it was not known, before anything that could have changed them in this step.
+    fn are_new_parameters(&mut self, values: &Values<'_>) -> bool {
+        let mut is_new = false;
+        for tensor in &values.parameters {
+            is_new |= self.parameters.insert(tensor.fingerprint);
+        }
+        let is_after_backward = self
+            .last
+            .is_some_and(|last| self.dump.records.get(last as usize).is_some_and(Record::is_backward));
+        is_new && !is_after_backward
+    }
+
+    /// The record that gave it its inputs.
+    fn source_of(&self, record: &Record, values: &Values<'_>) -> Cause {
+        let made = |tensor: &&BadTensor| self.made_by.get(&tensor.fingerprint).copied();
+        if let Some(from) = values.inputs.iter().find_map(made) {
+            return Cause::Spread { from, sure: true };
+        }
+        if let Some(&inner) = self.inside.get(&*record.name) {
+            return Cause::Inside(inner);
+        }
+        if !values.parameters.is_empty() && values.inputs.is_empty() {
+            return Cause::Parameter;
+        }
+        match self.last {
+            Some(from) => Cause::Spread { from, sure: false },
+            None => Cause::Entered,
+        }
+    }
+
+    /// For a backward with finite gradients: its forward, if that had anything that was not finite; backward uses what
+    /// forward kept. For the gradients of parameters: the backward of their module, or anything before.
+    fn forward_to_blame(&self, record: &Record) -> Option<u32> {
+        let is_to_blame = |index: &u32| {
+            self.causes.get(index).is_some_and(|cause| !matches!(cause, Cause::Harmless(_)))
+                || self.dump.records.get(*index as usize).is_some_and(|record| {
+                    let values = self.values(record);
+                    !values.inputs.is_empty() || !values.parameters.is_empty()
+                })
+        };
+        if record.is_parameter_gradient() {
+            let backward = backward_of_gradient(record, &self.by_name).filter(is_to_blame);
+            return backward.or(self.last);
+        }
+        let forward = self.by_name.get(&*forward_name(&record.name)?).copied();
+        forward.filter(is_to_blame)
+    }
+
+    /// What can only be said when everything was seen.
+    fn settle(&mut self, order: &[u32]) {
+        // A module's backward may stand before the records inside of it.
+        for &index in order {
+            let Some(record) = self.dump.records.get(index as usize) else { continue };
+            if self.causes.get(&index) == Some(&Cause::Made(Making::Computed))
+                && let Some(&inner) = self.inside.get(&*record.name)
+                && inner != index
+            {
+                self.causes.insert(index, Cause::Inside(inner));
+            }
+        }
+        // A number given on purpose does harm if it goes on.
+        let goes_on: Vec<u32> = self
+            .causes
+            .values()
+            .filter_map(|cause| match cause {
+                Cause::Spread { from, .. } => Some(*from),
+                _ => None,
+            })
+            .filter(|from| self.causes.get(from) == Some(&Cause::Harmless(Rule::ExplicitFill)))
+            .collect();
+        for from in goes_on {
+            self.causes.insert(from, Cause::Made(Making::FromArgument));
+        }
+    }
+}
+
+/// The name of the forward call of a backward one.
+pub(crate) fn forward_name(name: &str) -> Option<String> {
+    let at = name.rfind(".backward")?;
+    Some(format!("{}.forward{}", &name[..at], &name[at + ".backward".len()..]))
+}
+
+/// Modules a record is inside of, outermost first. For backward, those around its forward: what was running when a
+/// gradient came by says little about where it belongs.
+pub(crate) fn modules_around(construct: &Construct, record: &Record) -> Vec<String> {
+    match forward_name(&record.name) {
+        Some(forward) => {
+            let around = construct.ancestors(&forward);
+            around.iter().map(|name| name.replace(".forward", ".backward")).collect()
+        }
+        None => construct.ancestors(&record.name).into_iter().map(str::to_owned).collect(),
+    }
+}

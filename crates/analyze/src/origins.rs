@@ -1,0 +1,220 @@
+//! The records that are to blame, in the order of time across ranks, and the paths from there to everything else.
+
+use std::collections::BTreeMap;
+
+use msprobe_dump::hash::FastSet;
+use rayon::prelude::*;
+
+use crate::causes::{Cause, Causes, Making};
+use crate::context::Construct;
+use crate::links::{At, Links};
+use crate::rank::RankDump;
+use crate::rules::{Rule, Rules};
+
+/// A path is not followed further than that.
+const MAX_PATH: usize = 100_000;
+
+/// A record nothing before it is to blame for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// Which.
+    pub at: At,
+    /// Why.
+    pub cause: Cause,
+    /// The way from it, itself included, to where it came last: the rank it reached last, or the last record.
+    pub chain: Vec<At>,
+}
+
+/// How a rank that was finite came to be so no longer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arrival {
+    /// The first record of the rank with values that are not finite.
+    pub at: At,
+    /// Where they came from; nothing if that was not recorded.
+    pub from: Option<At>,
+}
+
+/// Values that mean no harm.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Excused {
+    /// By which rule.
+    pub rule: Rule,
+    /// The first record.
+    pub at: At,
+    /// Records of this function on this rank.
+    pub count: usize,
+}
+
+/// Everything there is to say about a step.
+#[derive(Debug, Default)]
+pub struct Picture {
+    /// Origins independent of each other, the earliest first.
+    pub origins: Vec<Origin>,
+    /// One per rank that did not begin it itself.
+    pub arrivals: Vec<Arrival>,
+    /// What was excused.
+    pub excused: Vec<Excused>,
+    /// Causes of all ranks.
+    pub causes: Vec<Causes>,
+}
+
+impl Picture {
+    /// Puts the causes of all ranks together.
+    pub fn find(ranks: &[RankDump], links: &Links, constructs: &[Construct], rules: &Rules) -> Picture {
+        let causes: Vec<Causes> = (0..ranks.len())
+            .into_par_iter()
+            .map(|index| match constructs.get(index) {
+                Some(construct) => Causes::find(index, ranks, links, construct, rules),
+                None => Causes::find(index, ranks, links, &Construct::default(), rules),
+            })
+            .collect();
+        let mut picture = Picture { causes, ..Picture::default() };
+        picture.unite_exchanges(links);
+        picture.excused = picture.find_excused(ranks);
+        let mut origins: Vec<Origin> = picture
+            .all()
+            .filter(|(_, cause)| cause.is_origin())
+            .map(|(at, cause)| Origin { at, cause, chain: Vec::new() })
+            .collect();
+        origins.sort_by_key(|origin| (links.time(origin.at), origin.at));
+        // What enters a rank after something was made on another came from there, by communication nobody recorded.
+        let is_explained = |origin: &Origin, earlier: &[Origin]| {
+            origin.cause == Cause::Entered && earlier.iter().any(|other| other.at.rank != origin.at.rank)
+        };
+        for origin in origins {
+            if is_explained(&origin, &picture.origins) {
+                picture.arrivals.push(Arrival { at: origin.at, from: None });
+            } else {
+                picture.origins.push(origin);
+            }
+        }
+        picture.find_arrivals(links);
+        picture.find_chains();
+        picture
+    }
+
+    /// Whether anything was found that is not harmless.
+    pub fn has_anomalies(&self) -> bool {
+        !self.origins.is_empty()
+    }
+
+    /// Records of a rank whose values are not finite and not harmless.
+    pub fn polluted(&self, rank: u32) -> impl Iterator<Item = u32> {
+        let causes = self.causes.get(rank as usize);
+        causes
+            .into_iter()
+            .flat_map(Causes::in_order)
+            .filter(|(_, cause)| !matches!(cause, Cause::Harmless(_)))
+            .map(|(record, _)| record)
+    }
+
+    /// The cause of a record.
+    pub fn cause(&self, at: At) -> Option<Cause> {
+        self.causes.get(at.rank as usize).and_then(|causes| causes.of(at.record))
+    }
+
+    /// The record its values came from.
+    pub fn before(&self, at: At) -> Option<At> {
+        match self.cause(at)? {
+            Cause::Arrived(from) => Some(from),
+            Cause::Spread { from, .. } | Cause::Inside(from) => Some(At { rank: at.rank, record: from }),
+            _ => None,
+        }
+    }
+
+    /// The way to a record from its origin, both included.
+    pub fn path(&self, to: At) -> Vec<At> {
+        let mut path = vec![to];
+        let mut seen: FastSet<At> = FastSet::default();
+        let mut at = to;
+        while let Some(before) = self.before(at) {
+            if !seen.insert(at) || path.len() >= MAX_PATH {
+                break;
+            }
+            path.push(before);
+            at = before;
+        }
+        path.reverse();
+        path
+    }
+
+    /// What a communication made, or brought from a rank without a dump, began once, not on every rank that got it.
+    fn unite_exchanges(&mut self, links: &Links) {
+        let begins = |cause: Cause| matches!(cause, Cause::Made(Making::InCommunication) | Cause::Missing(_));
+        let found: Vec<At> = self.all().filter(|(_, cause)| begins(*cause)).map(|(at, _)| at).collect();
+        for at in found {
+            let others = links.of(at).flat_map(|exchange| &exchange.members);
+            let first = others.filter(|other| self.cause(**other).is_some_and(begins)).min().copied();
+            if let Some(first) = first.filter(|first| first.rank < at.rank)
+                && let Some(causes) = self.causes.get_mut(at.rank as usize)
+            {
+                causes.set(at.record, Cause::Arrived(first));
+            }
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = (At, Cause)> {
+        self.causes.iter().zip(0..).flat_map(|(causes, rank)| {
+            causes.in_order().map(move |(record, cause)| (At { rank, record }, cause))
+        })
+    }
+
+    fn find_excused(&self, ranks: &[RankDump]) -> Vec<Excused> {
+        let mut excused: BTreeMap<(Rule, u32, &str), Excused> = BTreeMap::new();
+        for (at, cause) in self.all() {
+            let Cause::Harmless(rule) = cause else { continue };
+            let Some(record) =
+                ranks.get(at.rank as usize).and_then(|dump| dump.records.get(at.record as usize))
+            else {
+                continue;
+            };
+            let known = excused.entry((rule, at.rank, record.stem()));
+            known.or_insert(Excused { rule, at, count: 0 }).count += 1;
+        }
+        excused.into_values().collect()
+    }
+
+    fn find_arrivals(&mut self, links: &Links) {
+        for rank in 0..self.causes.len() as u32 {
+            let Some(record) = self.polluted(rank).next() else { continue };
+            let at = At { rank, record };
+            let is_origin = self.origins.iter().any(|origin| origin.at.rank == rank);
+            let is_known = self.arrivals.iter().any(|arrival| arrival.at.rank == rank);
+            if is_origin || is_known {
+                continue;
+            }
+            self.arrivals.push(Arrival { at, from: self.before(at) });
+        }
+        self.arrivals.sort_by_key(|arrival| (links.time(arrival.at), arrival.at));
+    }
+
+    /// The longest story an origin has to tell: to the rank it reached last, or else to the last record it reached.
+    fn find_chains(&mut self) {
+        let mut chains: Vec<Vec<At>> = self.origins.iter().map(|origin| vec![origin.at]).collect();
+        let number_of = |root: At, origins: &[Origin]| origins.iter().position(|origin| origin.at == root);
+        for arrival in &self.arrivals {
+            let path = self.path(arrival.at);
+            if let Some(number) = path.first().and_then(|root| number_of(*root, &self.origins)) {
+                // Arrivals are in the order of time: the last one counts.
+                chains[number] = path;
+            }
+        }
+        for (origin, chain) in self.origins.iter().zip(&mut chains) {
+            if chain.len() > 1 {
+                continue;
+            }
+            let reached: Vec<u32> = self.polluted(origin.at.rank).collect();
+            let ends =
+                reached.iter().rev().map(|record| self.path(At { rank: origin.at.rank, record: *record }));
+            if let Some(path) = ends.take(MAX_ENDS).find(|path| path.first() == Some(&origin.at)) {
+                *chain = path;
+            }
+        }
+        for (origin, chain) in self.origins.iter_mut().zip(chains) {
+            origin.chain = chain;
+        }
+    }
+}
+
+/// So many last records are tried to find one that goes back to an origin.
+const MAX_ENDS: usize = 64;

@@ -1,0 +1,167 @@
+//! Values that are not finite and mean no harm. Each rule has a name, and can be switched off by it.
+
+use crate::record::{Kinds, Record};
+
+/// A rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Rule {
+    /// Memory nobody has written to yet.
+    Uninitialized,
+    /// A number that is not finite was given on purpose.
+    ExplicitFill,
+    /// -Inf that hides elements and ends in a softmax.
+    Mask,
+    /// What a buffer held before something is received into it.
+    ReceiveBuffer,
+}
+
+impl Rule {
+    /// All of them.
+    pub const ALL: [Rule; 4] = [Rule::Uninitialized, Rule::ExplicitFill, Rule::Mask, Rule::ReceiveBuffer];
+
+    /// What it is called on the command line and in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Rule::Uninitialized => "uninitialized",
+            Rule::ExplicitFill => "explicit-fill",
+            Rule::Mask => "mask",
+            Rule::ReceiveBuffer => "receive-buffer",
+        }
+    }
+
+    /// What it takes for harmless.
+    pub fn description(self) -> &'static str {
+        match self {
+            Rule::Uninitialized => {
+                "results of empty, empty_like, empty_strided, new_empty: memory nobody has written to yet, \
+                 as long as nothing but views and writes touch it"
+            }
+            Rule::ExplicitFill => {
+                "results of full, fill_, masked_fill, where and the like that were given NaN or an infinity as an \
+                 argument, as long as it ends there"
+            }
+            Rule::Mask => {
+                "tensors with -inf but neither NaN nor +inf that end in a softmax, or in a call or module whose \
+                 results are finite: masks"
+            }
+            Rule::ReceiveBuffer => {
+                "what the buffers of recv, all_gather, reduce_scatter, … held before data arrived in them"
+            }
+        }
+    }
+
+    /// The rule of this name.
+    pub fn named(name: &str) -> Option<Rule> {
+        Rule::ALL.into_iter().find(|rule| rule.name() == name)
+    }
+}
+
+/// The rules in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rules(Vec<Rule>);
+
+impl Default for Rules {
+    fn default() -> Rules {
+        Rules(Rule::ALL.to_vec())
+    }
+}
+
+impl Rules {
+    /// All but these.
+    pub fn without(switched_off: &[Rule]) -> Rules {
+        Rules(Rule::ALL.into_iter().filter(|rule| !switched_off.contains(rule)).collect())
+    }
+
+    /// Whether a rule is in force.
+    pub fn has(&self, rule: Rule) -> bool {
+        self.0.contains(&rule)
+    }
+
+    /// The rule by which the results of this call are harmless though its inputs are finite.
+    pub fn excuse(&self, record: &Record) -> Option<Rule> {
+        let function = record.function();
+        let rule = if is_uninitialized(function) {
+            Rule::Uninitialized
+        } else if record.has_bad_number && takes_fill(function) {
+            Rule::ExplicitFill
+        } else {
+            return None;
+        };
+        self.has(rule).then_some(rule)
+    }
+}
+
+/// Only -Inf: what a mask looks like.
+pub(crate) fn is_mask(kinds: Kinds) -> bool {
+    kinds == Kinds::NEGATIVE
+}
+
+/// Functions made for elements hidden by -Inf.
+pub(crate) fn expects_masks(record: &Record) -> bool {
+    const PARTS: [&str; 5] = ["softmax", "logsumexp", "attention", "cross_entropy", "Softmax"];
+    let name = &*record.name;
+    PARTS.iter().any(|part| name.contains(part))
+}
+
+fn is_uninitialized(function: &str) -> bool {
+    function.starts_with("empty") || function.starts_with("new_empty") || function == "resize_"
+}
+
+fn takes_fill(function: &str) -> bool {
+    const FILLS: [&str; 16] = [
+        "full",
+        "full_like",
+        "new_full",
+        "fill",
+        "fill_",
+        "fill_diagonal_",
+        "masked_fill",
+        "masked_fill_",
+        "where",
+        "index_fill",
+        "index_fill_",
+        "__setitem__",
+        "pad",
+        "constant_pad_nd",
+        "nan_to_num",
+        "scalar_tensor",
+    ];
+    FILLS.contains(&function)
+}
+
+/// Calls that show the same memory in another shape or write into it: what was never written stays so.
+pub(crate) fn keeps_memory(function: &str) -> bool {
+    const VIEWS: [&str; 30] = [
+        "view",
+        "view_as",
+        "reshape",
+        "flatten",
+        "unflatten",
+        "narrow",
+        "__getitem__",
+        "__setitem__",
+        "select",
+        "chunk",
+        "split",
+        "unbind",
+        "squeeze",
+        "unsqueeze",
+        "transpose",
+        "t",
+        "permute",
+        "swapaxes",
+        "movedim",
+        "expand",
+        "expand_as",
+        "as_strided",
+        "detach",
+        "detach_",
+        "contiguous",
+        "to",
+        "requires_grad_",
+        "set_",
+        "copy_",
+        "data",
+    ];
+    VIEWS.contains(&function)
+}

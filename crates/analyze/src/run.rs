@@ -1,0 +1,272 @@
+//! From a path to an answer: which directories there are, reading all ranks, and the files that are left.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use msprobe_report::console::Console;
+use msprobe_report::output::{make_directory, publish};
+use rayon::prelude::*;
+
+use crate::context::Construct;
+use crate::elements::refine;
+use crate::findings::findings_of;
+use crate::links::Links;
+use crate::origins::Picture;
+use crate::outcome::{Outcome, RankSummary, Spread, Status, Warned};
+use crate::page::write_page;
+use crate::phases;
+use crate::range::{RangeFindings, RangeOptions, RangeWatch};
+use crate::rank::{RankDir, RankDump, rank_dirs};
+use crate::rules::Rules;
+
+/// Evidence is gathered for so many origins; the others are counted.
+const MOST_FINDINGS: usize = 50;
+
+/// What is wanted.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Directory for results; none: no files.
+    pub output: Option<PathBuf>,
+    /// What means no harm.
+    pub rules: Rules,
+    /// What is close to the end of its range.
+    pub range: RangeOptions,
+    /// No page.
+    pub no_html: bool,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct AnalyzeError {
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    pub hint: String,
+}
+
+impl AnalyzeError {
+    fn new(message: impl Into<String>, hint: impl Into<String>) -> AnalyzeError {
+        AnalyzeError { message: message.into(), hint: hint.into() }
+    }
+}
+
+/// Analyses a step's directory (with `rank0`, `rank1`, …), the directory of one rank (with `dump.json`), or a dump path (with
+/// `step0`, `step1`, …): then the first step with something to tell.
+pub fn analyze(input: &Path, options: &Options, console: &dyn Console) -> Result<Outcome, AnalyzeError> {
+    let mut clean = Vec::new();
+    let steps = step_dirs(input)?;
+    let last = steps.len().saturating_sub(1);
+    for (index, (path, ranks)) in steps.into_iter().enumerate() {
+        let mut outcome = analyze_step(&path, ranks, options, console)?;
+        if outcome.status() == Status::Anomaly || index == last {
+            outcome.clean_steps = clean;
+            if let Some(output) = &options.output {
+                let written = write(&mut outcome, output, options, console);
+                written.map_err(|error| cannot_write(output, &error))?;
+            }
+            return Ok(outcome);
+        }
+        clean.push(path);
+    }
+    Err(nothing_in(input))
+}
+
+/// The steps to look at, each with its ranks.
+fn step_dirs(input: &Path) -> Result<Vec<(PathBuf, Vec<RankDir>)>, AnalyzeError> {
+    let cannot_read = |error: io::Error| {
+        AnalyzeError::new(
+            format!("cannot read {}: {error}", input.display()),
+            "give the directory of a step, e.g. dump_path/step0, with rank0, rank1, … in it",
+        )
+    };
+    if input.join("dump.json").is_file() {
+        let name = input.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let rank = name.strip_prefix("rank").and_then(|digits| digits.parse().ok()).unwrap_or(0);
+        let dir = RankDir { rank, path: input.to_owned() };
+        return Ok(vec![(input.to_owned(), vec![dir])]);
+    }
+    let ranks = rank_dirs(input).map_err(cannot_read)?;
+    if !ranks.is_empty() {
+        return Ok(vec![(input.to_owned(), ranks)]);
+    }
+    let mut steps = Vec::new();
+    for entry in fs::read_dir(input).map_err(cannot_read)? {
+        let path = entry.map_err(cannot_read)?.path();
+        let number = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .and_then(|name| name.strip_prefix("step"))
+            .and_then(|digits| digits.parse::<u64>().ok());
+        if let Some(number) = number {
+            let ranks = rank_dirs(&path).map_err(cannot_read)?;
+            if !ranks.is_empty() {
+                steps.push((number, path, ranks));
+            }
+        }
+    }
+    if steps.is_empty() {
+        return Err(nothing_in(input));
+    }
+    steps.sort_by_key(|(number, _, _)| *number);
+    Ok(steps.into_iter().map(|(_, path, ranks)| (path, ranks)).collect())
+}
+
+fn nothing_in(input: &Path) -> AnalyzeError {
+    AnalyzeError::new(
+        format!("there is no dump in {}", input.display()),
+        "give the directory of a step, e.g. dump_path/step0: it holds rank0, rank1, … (or rank), each with a dump.json",
+    )
+}
+
+fn analyze_step(
+    path: &Path,
+    dirs: Vec<RankDir>,
+    options: &Options,
+    console: &dyn Console,
+) -> Result<Outcome, AnalyzeError> {
+    let mut outcome = Outcome::new(path.to_owned(), options.range.as_dtype.map(|dtype| dtype.name().to_owned()));
+    let (ranks, ranges) = read_all(dirs, options, console, &mut outcome);
+    if ranks.is_empty() {
+        return Err(AnalyzeError::new(
+            format!("no rank of {} can be read: {}", path.display(), outcome.problems.join("; ")),
+            "collect again, or give a directory whose ranks have a dump.json",
+        ));
+    }
+    if let Some(other) = ranks.iter().find(|dump| !matches!(&*dump.framework, "" | "pytorch")) {
+        return Err(AnalyzeError::new(
+            format!("rank {} is a dump of {}, not of pytorch", other.dir.rank, other.framework),
+            "this analysis knows the records of PyTorch dumps",
+        ));
+    }
+    let constructs: Vec<Construct> = ranks.par_iter().map(read_construct).collect();
+    for (dump, construct) in ranks.iter().zip(&constructs) {
+        if let Some(problem) = construct.problem() {
+            outcome.problems.push(format!("rank {}: {problem}: modules are not known", dump.dir.rank));
+        }
+    }
+    let links = Links::find(&ranks);
+    let picture = Picture::find(&ranks, &links, &constructs, &options.rules);
+    let shown = picture.origins.len().min(MOST_FINDINGS);
+    outcome.more_births = picture.origins.len() - shown;
+    outcome.births =
+        findings_of(&picture.origins[..shown], &picture, &ranks, &constructs, &mut outcome.problems);
+    outcome.spread = picture.arrivals.iter().filter_map(|arrival| Spread::of(arrival, &ranks)).collect();
+    outcome.harmless = picture.excused.clone();
+    outcome.exchanges = links.len();
+    outcome.unpaired = links.unpaired().len();
+    outcome.phases = phases::find(&ranks);
+    outcome.warnings = warned(&ranks, ranges);
+    outcome.ranks = ranks
+        .iter()
+        .enumerate()
+        .map(|(index, dump)| RankSummary::of(dump, picture.polluted(index as u32).collect()))
+        .collect();
+    (outcome.dumps, outcome.picture, outcome.links) = (ranks, picture, links);
+    Ok(outcome)
+}
+
+fn read_construct(dump: &RankDump) -> Construct {
+    // Where everything is finite nobody asks for modules.
+    if dump.records.iter().all(|record| record.bad.is_empty()) {
+        return Construct::default();
+    }
+    Construct::read(&dump.dir.path).unwrap_or_else(Construct::unreadable)
+}
+
+fn read_all(
+    dirs: Vec<RankDir>,
+    options: &Options,
+    console: &dyn Console,
+    outcome: &mut Outcome,
+) -> (Vec<RankDump>, Vec<RangeFindings>) {
+    let size = |dir: &RankDir| fs::metadata(dir.path.join("dump.json")).map_or(0, |metadata| metadata.len());
+    console.begin("reading dumps", dirs.iter().map(size).sum());
+    let read: Vec<_> = dirs
+        .into_par_iter()
+        .map(|dir| {
+            let rank = dir.rank;
+            let mut watch = RangeWatch::new(options.range.clone());
+            let dump = RankDump::read(dir, &mut watch, &|bytes| console.advance(bytes));
+            dump.map(|dump| (dump, watch.finish())).map_err(|error| (rank, error))
+        })
+        .collect();
+    console.end();
+    let mut ranks = Vec::new();
+    let mut ranges = Vec::new();
+    for result in read {
+        match result {
+            Ok((dump, mut range)) => {
+                let notes = dump.problems.iter().map(|problem| format!("rank {}: {problem}", dump.dir.rank));
+                outcome.problems.extend(notes);
+                if dump.records.is_empty() {
+                    console.warning(&format!("Rank {} has no dump data!", dump.dir.rank));
+                }
+                if let Some(dir) = &dump.tensor_dir {
+                    outcome.problems.extend(refine(&mut range, dir, options.range.as_dtype));
+                }
+                ranks.push(dump);
+                ranges.push(range);
+            }
+            Err((rank, error)) => {
+                outcome.unreadable.push(rank);
+                outcome.problems.push(format!("rank {rank} is left out: {error}"));
+            }
+        }
+    }
+    for problem in &outcome.problems {
+        console.warning(problem);
+    }
+    (ranks, ranges)
+}
+
+fn warned(ranks: &[RankDump], ranges: Vec<RangeFindings>) -> Vec<Warned> {
+    ranks
+        .iter()
+        .zip(ranges)
+        .map(|(dump, range)| {
+            let sentences = range
+                .warnings
+                .iter()
+                .map(|warning| {
+                    let name = dump.records.get(warning.record as usize).map_or("", |record| &*record.name);
+                    (name.to_owned(), warning.sentence(name))
+                })
+                .collect();
+            Warned { rank: dump.dir.rank, range, sentences }
+        })
+        .collect()
+}
+
+/// Leaves the reference's file if it would, and our report if there is anything in it.
+fn write(outcome: &mut Outcome, output: &Path, options: &Options, console: &dyn Console) -> io::Result<()> {
+    let time_ns = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
+    if outcome.phases.anomalies.is_empty() {
+        console.info("Cannot find any anomaly node, no need to generate analyze file.");
+    } else {
+        let path = phases::write(&outcome.phases, &outcome.dumps, output, time_ns, console)?;
+        console.info(&format!("The analyze result is saved in: {}", path.display()));
+        outcome.files.push(path);
+    }
+    if outcome.status() == Status::Clean {
+        return Ok(());
+    }
+    make_directory(output)?;
+    if !options.no_html {
+        let path = output.join(format!("overflow_report_{time_ns}.html"));
+        publish(&path, console, |path| write_page(outcome, path))?;
+        outcome.files.push(path);
+    }
+    let path = output.join(format!("overflow_report_{time_ns}.json"));
+    outcome.files.push(path.clone());
+    publish(&path, console, |path| fs::write(path, outcome.json()))
+}
+
+fn cannot_write(output: &Path, error: &io::Error) -> AnalyzeError {
+    AnalyzeError::new(
+        format!("cannot write to {}: {error}", output.display()),
+        "choose an output directory you can write to, with enough free space",
+    )
+}
