@@ -92,6 +92,45 @@ def by_exchange(run: Run) -> None:
             y = torch.add(y, taken)
 
 
+@case(2, log_on(1), arrivals=(Arrival(0, "Distributed.recv.0.forward", 1),))
+def round_trip(run: Run) -> None:
+    """What rank 1 gets back in the end is posted first: in its dump the echo stands before the birth."""
+    x = bad_on(1, run.rank)
+    with run.window():
+        if run.rank == 1:
+            echo = torch.zeros(2, 4)
+            pending = dist.irecv(echo, 0)
+            dist.send(torch.log(x), 0)  # born
+            pending.wait()
+            torch.sum(echo)
+        else:
+            dist.recv(x, 1)
+            dist.send(torch.mul(x, 2.0), 1)
+
+
+@case(
+    4,
+    log_on(0),
+    arrivals=(
+        Arrival(2, "Distributed.all_reduce.0.forward", 0),
+        Arrival(1, "Distributed.all_gather_into_tensor.0.forward", 0),
+        Arrival(3, "Distributed.all_gather_into_tensor.0.forward", 0),
+    ),
+)
+def by_overlapping_groups(run: Run) -> None:
+    """Even and odd ranks add up without waiting, each for themselves; then all of them gather."""
+    column = group_of(run.rank, [0, 2], [1, 3])
+    x = bad_on(0, run.rank)
+    with run.window():
+        y = torch.log(x)  # born
+        work = dist.all_reduce(y, group=column, async_op=True)
+        torch.exp(ramp())
+        work.wait()
+        whole = torch.zeros(8, 4)
+        dist.all_gather_into_tensor(whole, y)
+        torch.sum(whole)
+
+
 @case(4, log_on(3), arrivals=(Arrival(0, "Distributed.batch_isend_irecv.0.forward", 3),))
 def by_batch(run: Run) -> None:
     """A ring in one call per rank."""
@@ -192,6 +231,22 @@ def mixed_transfers(run: Run) -> None:
             for _ in range(2):
                 dist.recv(x, src=0)
             torch.sum(x)
+
+
+@case(2, log_on(0), arrivals=(Arrival(1, "Distributed.irecv.0.forward", 0),))
+def by_tags(run: Run) -> None:
+    """Two messages are received in the other order: their tags say which is which."""
+    x = bad_on(0, run.rank)
+    with run.window():
+        if run.rank == 0:
+            clean = dist.isend(torch.mul(x, 2.0), dst=1, tag=1)
+            bad = dist.isend(torch.log(x), dst=1, tag=2)  # born
+            works = [clean, bad]
+        else:
+            taken = [torch.zeros(2, 4), torch.zeros(2, 4)]
+            works = [dist.irecv(taken[0], src=0, tag=2), dist.irecv(taken[1], src=0, tag=1)]
+        for work in works:
+            work.wait()
 
 
 @case(2, log_on(1), arrivals=(Arrival(0, "Distributed.all_gather.0.forward", 1),))
