@@ -45,6 +45,11 @@ impl Construct {
         }
     }
 
+    /// A file that could not be read at all.
+    pub fn unreadable(problem: ReadError) -> Construct {
+        Construct { problem: Some(problem), ..Construct::default() }
+    }
+
     /// What ended the reading early.
     pub fn problem(&self) -> Option<&ReadError> {
         self.problem.as_ref()

@@ -3,9 +3,17 @@
 pub mod causes;
 pub mod communication;
 pub mod context;
+pub mod elements;
+pub mod findings;
 pub mod flow;
 pub mod links;
 pub mod origins;
+pub mod outcome;
+mod page;
+pub mod phases;
+pub mod range;
 pub mod rank;
 pub mod record;
 pub mod rules;
+pub mod run;
+pub mod values;

@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use crate::compare::{CompareArgs, MergeResultArgs};
 pub(crate) use crate::grad::GradArgs;
+pub(crate) use crate::overflow::OverflowArgs;
 pub(crate) use crate::rl::RlArgs;
 
 /// Numerical-accuracy debugger for deep-learning training.
@@ -35,6 +36,11 @@ pub(crate) enum Command {
     MergeResult(MergeResultArgs),
     Grad(GradArgs),
     Rl(RlArgs),
+    #[command(name = "nan_analyze", visible_alias = "nan-analyze")]
+    NanAnalyze(OverflowArgs),
+    /// The newer name of `nan_analyze`.
+    #[command(name = "overflow_check", visible_alias = "overflow-check")]
+    OverflowCheck(OverflowArgs),
     Inspect(InspectArgs),
     Diff(DiffArgs),
 }

@@ -8,6 +8,7 @@ mod grad;
 mod inspect;
 mod logging;
 mod output;
+mod overflow;
 mod progress;
 mod rl;
 
@@ -58,6 +59,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Status {
         Command::MergeResult(args) => Ok(compare::merge(&args)),
         Command::Grad(args) => grad::run(&args),
         Command::Rl(args) => rl::run(&args),
+        Command::NanAnalyze(args) | Command::OverflowCheck(args) => overflow::run(cli.framework, &args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Diff(args) => diff::run(&args),
     };

@@ -20,7 +20,7 @@ pub use pair::{
 };
 pub use parallel::on_this_thread;
 pub use stats::{
-    Arithmetic, Figures, GradientFigures, GradientWork, Number, Statistics, measure_gradient, statistics,
-    statistics_and_crc32,
+    Arithmetic, Bounds, Extremes, Figures, FloatRange, GradientFigures, GradientWork, Number, Statistics,
+    extremes, measure_gradient, statistics, statistics_and_crc32,
 };
 pub use view::{BLOCK_ELEMENTS, Endian, TensorView, ViewError, checked_numel, contiguous_strides};

@@ -6,11 +6,13 @@
 //! and chunks, so the same elements give the same bits on any number of threads and any CPU.
 
 mod complex;
+mod extremes;
 mod figures;
 pub(crate) mod float;
 mod gradient;
 mod integer;
 
+pub use extremes::{Bounds, Extremes, FloatRange, extremes};
 pub use figures::{Arithmetic, Figures};
 pub use gradient::{GradientFigures, GradientWork, measure_gradient};
 

@@ -1,0 +1,199 @@
+//! The answer: what was found in a step, and its words for people and for scripts.
+
+mod json;
+pub(crate) mod text;
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+
+use crate::findings::{Finding, record_at};
+use crate::links::Links;
+use crate::origins::{Arrival, Excused, Picture};
+use crate::phases::Findings;
+use crate::range::RangeFindings;
+use crate::rank::RankDump;
+use crate::record::Role;
+
+/// How it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// Everything is finite, or harmless.
+    Clean,
+    /// Everything is finite, but some values are close to the end of their range.
+    Warning,
+    /// Something is not finite.
+    Anomaly,
+}
+
+impl Status {
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Status::Clean => "clean",
+            Status::Warning => "warning",
+            Status::Anomaly => "anomaly",
+        }
+    }
+}
+
+/// How it came to a rank.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spread {
+    /// The rank.
+    pub rank: u32,
+    /// Its first record that was not finite.
+    pub operation: String,
+    /// The call of the other rank; nothing if that was not recorded.
+    pub via: Option<String>,
+    /// The other rank.
+    pub from_rank: Option<u32>,
+}
+
+impl Spread {
+    pub(crate) fn of(arrival: &Arrival, ranks: &[RankDump]) -> Option<Spread> {
+        let (dump, record) = record_at(ranks, arrival.at)?;
+        let from = arrival.from.and_then(|from| record_at(ranks, from));
+        Some(Spread {
+            rank: dump.dir.rank,
+            operation: record.name.to_string(),
+            via: from.map(|(_, record)| record.name.to_string()),
+            from_rank: from.map(|(dump, _)| dump.dir.rank),
+        })
+    }
+}
+
+/// A rank in figures.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RankSummary {
+    /// The rank.
+    pub rank: u32,
+    /// `L0`, `L1`, `mix`.
+    pub level: String,
+    /// Records in its dump.
+    pub records: usize,
+    /// Those with results, or arguments, that are not finite and not harmless.
+    pub anomalies: usize,
+    /// The first of them.
+    pub first_anomaly: Option<String>,
+    /// What is wrong with its dump.
+    pub problems: Vec<String>,
+}
+
+impl RankSummary {
+    pub(crate) fn of(dump: &RankDump, polluted: Vec<u32>) -> RankSummary {
+        let name = |record: &u32| dump.records.get(*record as usize).map(|record| record.name.to_string());
+        RankSummary {
+            rank: dump.dir.rank,
+            level: dump.level.clone(),
+            records: dump.records.len(),
+            anomalies: polluted.len(),
+            first_anomaly: polluted.first().and_then(name),
+            problems: dump.problems.clone(),
+        }
+    }
+}
+
+/// Values of a rank that are close to the end of their range.
+#[derive(Debug)]
+pub struct Warned {
+    /// The rank.
+    pub rank: u32,
+    /// What was found.
+    pub range: RangeFindings,
+    /// The record and the sentence of each of its warnings.
+    pub sentences: Vec<(String, String)>,
+}
+
+/// What was found in a step.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Its directory.
+    pub step: PathBuf,
+    /// Steps before it, in which there was nothing.
+    pub clean_steps: Vec<PathBuf>,
+    /// Origins, the earliest first: that is the culprit.
+    pub births: Vec<Finding>,
+    /// Origins beyond those.
+    pub more_births: usize,
+    /// How it came to the other ranks.
+    pub spread: Vec<Spread>,
+    /// What was excused.
+    pub harmless: Vec<Excused>,
+    /// Values close to the end of their range.
+    pub warnings: Vec<Warned>,
+    /// The dtype values were tried for, if one was.
+    pub as_dtype: Option<String>,
+    /// The ranks that were read.
+    pub ranks: Vec<RankSummary>,
+    /// Ranks that could not be read at all.
+    pub unreadable: Vec<u32>,
+    /// What could not be read, or not in full.
+    pub problems: Vec<String>,
+    /// Communications that were found, and calls without a partner.
+    pub exchanges: usize,
+    /// See `exchanges`.
+    pub unpaired: usize,
+    /// What the reference would have named.
+    pub phases: Findings,
+    /// Files that were written.
+    pub files: Vec<PathBuf>,
+    pub(crate) dumps: Vec<RankDump>,
+    pub(crate) picture: Picture,
+    pub(crate) links: Links,
+}
+
+impl Outcome {
+    pub(crate) fn new(step: PathBuf, as_dtype: Option<String>) -> Outcome {
+        Outcome {
+            step,
+            clean_steps: Vec::new(),
+            births: Vec::new(),
+            more_births: 0,
+            spread: Vec::new(),
+            harmless: Vec::new(),
+            warnings: Vec::new(),
+            as_dtype,
+            ranks: Vec::new(),
+            unreadable: Vec::new(),
+            problems: Vec::new(),
+            exchanges: 0,
+            unpaired: 0,
+            phases: Findings::default(),
+            files: Vec::new(),
+            dumps: Vec::new(),
+            picture: Picture::default(),
+            links: Links::default(),
+        }
+    }
+
+    /// How it ended.
+    pub fn status(&self) -> Status {
+        if !self.births.is_empty() {
+            Status::Anomaly
+        } else if self.warnings.iter().any(|warned| !warned.range.warnings.is_empty()) {
+            Status::Warning
+        } else {
+            Status::Clean
+        }
+    }
+
+    /// Where it began.
+    pub fn culprit(&self) -> Option<&Finding> {
+        self.births.first()
+    }
+
+    /// The record of an excuse.
+    pub(crate) fn excused_name(&self, excused: &Excused) -> Option<(u32, &str)> {
+        record_at(&self.dumps, excused.at).map(|(dump, record)| (dump.dir.rank, &*record.name))
+    }
+}
+
+/// `input 0`, as people say it.
+pub(crate) fn role_word(role: Role) -> &'static str {
+    match role {
+        Role::Input => "input",
+        Role::Parameter => "parameter",
+        Role::Output => "output",
+    }
+}

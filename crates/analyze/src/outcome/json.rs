@@ -1,0 +1,151 @@
+//! The answer for scripts.
+
+use msprobe_report::json_number;
+use serde_json::{Value as JsonValue, json};
+
+use super::{Outcome, Warned, role_word};
+use crate::findings::{Elements, Finding};
+use crate::values::{FIGURES, Value};
+
+/// Grows when members change their meaning.
+const SCHEMA: u32 = 1;
+
+impl Outcome {
+    /// The answer as JSON text. Numbers that are not finite are strings.
+    pub fn json(&self) -> String {
+        let births: Vec<JsonValue> = self.births.iter().map(finding).collect();
+        let paths = |paths: &[std::path::PathBuf]| -> Vec<String> {
+            paths.iter().map(|path| path.display().to_string()).collect()
+        };
+        let harmless: Vec<JsonValue> = self
+            .harmless
+            .iter()
+            .filter_map(|excused| {
+                let (rank, operation) = self.excused_name(excused)?;
+                let rule = excused.rule.name();
+                Some(json!({"rule": rule, "rank": rank, "operation": operation, "count": excused.count}))
+            })
+            .collect();
+        let spread: Vec<JsonValue> = self
+            .spread
+            .iter()
+            .map(|spread| {
+                json!({
+                    "rank": spread.rank,
+                    "operation": spread.operation,
+                    "via": spread.via,
+                    "from_rank": spread.from_rank,
+                })
+            })
+            .collect();
+        let ranks: Vec<JsonValue> = self
+            .ranks
+            .iter()
+            .map(|rank| {
+                json!({
+                    "rank": rank.rank,
+                    "level": rank.level,
+                    "records": rank.records,
+                    "anomalies": rank.anomalies,
+                    "first_anomaly": rank.first_anomaly,
+                    "problems": rank.problems,
+                })
+            })
+            .collect();
+        let document = json!({
+            "schema": SCHEMA,
+            "status": self.status().name(),
+            "summary": self.headline(),
+            "step": self.step.display().to_string(),
+            "clean_steps": paths(&self.clean_steps),
+            "culprit": births.first(),
+            "births": births,
+            "more_births": self.more_births,
+            "spread": spread,
+            "harmless": harmless,
+            "warnings": self.warnings.iter().flat_map(warnings).collect::<Vec<JsonValue>>(),
+            "warning_counts": self.warning_counts(),
+            "as_dtype": self.as_dtype,
+            "ranks": ranks,
+            "unreadable_ranks": self.unreadable,
+            "communications": self.exchanges,
+            "unpaired_calls": self.unpaired,
+            "problems": self.problems,
+            "files": paths(&self.files),
+        });
+        format!("{document:#}\n")
+    }
+
+    fn warning_counts(&self) -> JsonValue {
+        let counts = crate::range::Danger::ALL.iter().enumerate().map(|(index, danger)| {
+            let count: u64 = self.warnings.iter().filter_map(|warned| warned.range.counts.get(index)).sum();
+            (danger.name().to_owned(), json!(count))
+        });
+        JsonValue::Object(counts.collect())
+    }
+}
+
+fn finding(finding: &Finding) -> JsonValue {
+    let chain: Vec<JsonValue> = finding
+        .chain
+        .iter()
+        .map(|hop| json!({"rank": hop.rank, "operation": hop.operation, "how": hop.how}))
+        .collect();
+    json!({
+        "rank": finding.rank,
+        "operation": finding.operation,
+        "kind": finding.kind.name(),
+        "phase": if finding.is_backward { "backward" } else { "forward" },
+        "values": finding.values.names(),
+        "reason": finding.reason,
+        "parameter": finding.parameter,
+        "modules": finding.modules,
+        "stack": finding.stack,
+        "inputs": finding.inputs.iter().map(value).collect::<Vec<JsonValue>>(),
+        "outputs": finding.outputs.iter().map(value).collect::<Vec<JsonValue>>(),
+        "chain": chain,
+        "elements": finding.elements.iter().map(elements).collect::<Vec<JsonValue>>(),
+    })
+}
+
+fn value(value: &Value) -> JsonValue {
+    let mut object = json!({
+        "place": value.place,
+        "type": role_word(value.role),
+        "dtype": value.dtype,
+        "shape": value.shape,
+    });
+    for (name, figure) in FIGURES.iter().zip(value.figures) {
+        object[*name] = figure.map_or(JsonValue::Null, json_number);
+    }
+    object
+}
+
+fn elements(elements: &Elements) -> JsonValue {
+    let counts = &elements.counts;
+    json!({
+        "place": elements.place,
+        "elements": counts.elements,
+        "nan": counts.nan,
+        "inf": counts.positive_inf,
+        "-inf": counts.negative_inf,
+        "first_bad": counts.first_bad,
+    })
+}
+
+fn warnings(warned: &Warned) -> impl Iterator<Item = JsonValue> {
+    warned.range.warnings.iter().zip(&warned.sentences).map(|(warning, (operation, sentence))| {
+        json!({
+            "rank": warned.rank,
+            "operation": operation,
+            "danger": warning.danger.name(),
+            "type": role_word(warning.role),
+            "index": warning.index,
+            "dtype": warning.dtype.to_string(),
+            "value": json_number(warning.value),
+            "limit": json_number(warning.limit),
+            "share": warning.share,
+            "text": sentence,
+        })
+    })
+}

@@ -1,0 +1,250 @@
+//! The answer for people: culprit, evidence, spread.
+
+use std::fmt::Write;
+
+use msprobe_report::short_number;
+
+use super::{Outcome, Status};
+use crate::findings::{Elements, Finding, Hop, Kind};
+use crate::record::Kinds;
+use crate::rules::Rule;
+use crate::values::{FIGURES, Value};
+
+/// Of a chain longer than this, the middle is left out.
+const HOPS: (usize, usize) = (8, 4);
+/// Lines of a list before the rest becomes a number.
+const LINES: usize = 8;
+/// Frames of a call stack.
+const FRAMES: usize = 4;
+/// Tensors of a record.
+const TENSORS: usize = 8;
+
+impl Outcome {
+    /// One sentence.
+    pub fn headline(&self) -> String {
+        let ranks = self.ranks.len();
+        match (self.culprit(), self.status()) {
+            (Some(culprit), _) => {
+                let what = match culprit.kind {
+                    Kind::Produced => "made by",
+                    Kind::Communication => "made in communication by",
+                    Kind::Parameter => "in a parameter read by",
+                    Kind::Input => "given to",
+                    Kind::MissingRank => "received from a rank without a dump by",
+                };
+                format!("{} first {what} {} on rank {}", said(culprit.values), culprit.operation, culprit.rank)
+            }
+            (None, Status::Warning) => {
+                format!("no NaN and no Inf on {}, but values close to the end of their range", count(ranks, "rank"))
+            }
+            (None, _) => format!("no NaN and no Inf on {}", count(ranks, "rank")),
+        }
+    }
+
+    /// The report, line by line.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = vec![self.headline()];
+        if !self.clean_steps.is_empty() {
+            let steps = count(self.clean_steps.len(), "step");
+            lines.push(format!("  in {}; {steps} before it had none", self.step.display()));
+        }
+        if let Some(culprit) = self.culprit() {
+            lines.push(String::new());
+            lines.extend(evidence(culprit));
+            lines.extend(self.how_it_spread(culprit));
+        }
+        lines.extend(self.others());
+        lines.extend(self.early_warnings());
+        lines.extend(self.what_was_excused());
+        lines.extend(self.what_is_wrong());
+        lines
+    }
+
+    fn how_it_spread(&self, culprit: &Finding) -> Vec<String> {
+        let mut lines = Vec::new();
+        if culprit.chain.len() > 1 {
+            lines.push("Spread".to_owned());
+            let (first, last) = HOPS;
+            let hops = culprit.chain.len();
+            for (number, hop) in culprit.chain.iter().enumerate() {
+                if hops > first + last && number == first {
+                    lines.push(format!("  … {} more …", hops - first - last));
+                }
+                if hops <= first + last || number < first || number >= hops - last {
+                    lines.push(hop_line(hop));
+                }
+            }
+        }
+        let arrived: Vec<String> = self
+            .spread
+            .iter()
+            .map(|spread| match (&spread.via, spread.from_rank) {
+                (Some(via), Some(from)) if from != spread.rank => {
+                    format!("  rank {}: {}, from rank {from} ({via})", spread.rank, spread.operation)
+                }
+                _ => format!("  rank {}: {}, by a way that was not recorded", spread.rank, spread.operation),
+            })
+            .collect();
+        lines.extend(section("First on the other ranks", &arrived, LINES));
+        let touched = self.ranks.iter().filter(|rank| rank.anomalies > 0);
+        let records: Vec<String> = touched
+            .map(|rank| {
+                let share = 100.0 * rank.anomalies as f64 / rank.records.max(1) as f64;
+                format!("  rank {}: {} of {} ({share:.1} %)", rank.rank, rank.anomalies, rank.records)
+            })
+            .collect();
+        lines.extend(section("Records that are not finite", &records, LINES));
+        lines
+    }
+
+    fn others(&self) -> Vec<String> {
+        let others: Vec<String> = self
+            .births
+            .iter()
+            .skip(1)
+            .map(|birth| {
+                let (rank, operation) = (birth.rank, &birth.operation);
+                format!("  rank {rank}: {operation} ({}): {}", said(birth.values), birth.reason)
+            })
+            .collect();
+        let mut lines = section("Began independently of that", &others, LINES);
+        if self.more_births > 0 {
+            lines.push(format!("  {} more are only counted", self.more_births));
+        }
+        lines
+    }
+
+    fn early_warnings(&self) -> Vec<String> {
+        let mut warnings: Vec<String> = Vec::new();
+        let mut total = 0;
+        for warned in &self.warnings {
+            total += warned.range.counts.iter().sum::<u64>();
+            warnings.extend(warned.sentences.iter().map(|(_, text)| format!("  rank {}: {text}", warned.rank)));
+        }
+        let title = match &self.as_dtype {
+            Some(dtype) => format!("Early warnings ({total}, also for {dtype})"),
+            None => format!("Early warnings ({total})"),
+        };
+        section(&title, &warnings, LINES)
+    }
+
+    fn what_was_excused(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for rule in Rule::ALL {
+            let of_rule: Vec<_> = self.harmless.iter().filter(|excused| excused.rule == rule).collect();
+            let records: usize = of_rule.iter().map(|excused| excused.count).sum();
+            let Some((rank, name)) = of_rule.first().and_then(|excused| self.excused_name(excused)) else { continue };
+            lines.push(format!("  {}: {}, first {name} on rank {rank}", rule.name(), count(records, "record")));
+        }
+        section("Not finite, but harmless by rule (--no-rule NAME to count them)", &lines, LINES)
+    }
+
+    fn what_is_wrong(&self) -> Vec<String> {
+        let problems: Vec<String> = self.problems.iter().map(|problem| format!("  {problem}")).collect();
+        let mut lines = section("Problems", &problems, LINES);
+        if self.unpaired > 0 && self.status() == Status::Anomaly {
+            lines.push(format!("  {} found no partner on another rank", count(self.unpaired, "communication call")));
+        }
+        lines
+    }
+}
+
+fn evidence(finding: &Finding) -> Vec<String> {
+    let mut lines = vec![format!(
+        "Culprit  rank {}  {}  ({})",
+        finding.rank,
+        finding.operation,
+        if finding.is_backward { "backward" } else { "forward" }
+    )];
+    lines.push(format!("  {}", finding.reason));
+    if let Some(parameter) = &finding.parameter {
+        lines.push(format!("  parameter  {parameter}"));
+    }
+    if !finding.modules.is_empty() {
+        lines.push(format!("  module     {}", finding.modules.join(" > ")));
+    }
+    let values: Vec<String> = finding.inputs.iter().chain(&finding.outputs).map(value_line).collect();
+    lines.extend(values.iter().take(TENSORS).cloned());
+    if values.len() > TENSORS {
+        lines.push(format!("  … {} more tensors", values.len() - TENSORS));
+    }
+    lines.extend(finding.elements.iter().map(elements_line));
+    let mut frames = finding.stack.iter().filter(|frame| !is_of_the_tool(frame)).take(FRAMES);
+    if let Some(first) = frames.next() {
+        lines.push(format!("  called at  {}", one_line(first)));
+        lines.extend(frames.map(|frame| format!("             {}", one_line(frame))));
+    }
+    lines
+}
+
+fn value_line(value: &Value) -> String {
+    let mut line =
+        format!("  {:<10} {} {:?}", value.place, value.dtype.trim_start_matches("torch."), value.shape);
+    for (name, figure) in FIGURES.iter().zip(value.figures) {
+        if let Some(figure) = figure {
+            let _ = write!(line, "  {name} {}", short_number(figure));
+        }
+    }
+    line
+}
+
+fn elements_line(elements: &Elements) -> String {
+    let counts = &elements.counts;
+    let mut parts = Vec::new();
+    for (number, name) in
+        [(counts.nan, "NaN"), (counts.positive_inf, "Inf"), (counts.negative_inf, "-Inf")]
+    {
+        if number > 0 {
+            parts.push(format!("{number} {name}"));
+        }
+    }
+    let first = counts.first_bad.as_ref().map_or_else(String::new, |index| format!(", the first at {index:?}"));
+    format!("  {:<10} {} of {} elements{first}", elements.place, parts.join(", "), counts.elements)
+}
+
+fn hop_line(hop: &Hop) -> String {
+    let how = match hop.how {
+        "spread" => String::new(),
+        how => format!("  ({how})"),
+    };
+    format!("  rank {}  {}{how}", hop.rank, hop.operation)
+}
+
+/// Frames of the wrapper through which the call was recorded.
+fn is_of_the_tool(frame: &str) -> bool {
+    frame.contains("/msprobe/") || frame.contains("<tool>")
+}
+
+fn one_line(frame: &str) -> String {
+    frame.split_whitespace().collect::<Vec<&str>>().join(" ")
+}
+
+fn section(title: &str, entries: &[String], most: usize) -> Vec<String> {
+    if entries.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = vec![title.to_owned()];
+    lines.extend(entries.iter().take(most).cloned());
+    if entries.len() > most {
+        lines.push(format!("  … {} more", entries.len() - most));
+    }
+    lines
+}
+
+/// `NaN`, `Inf and -Inf`.
+pub(crate) fn said(kinds: Kinds) -> String {
+    let words: Vec<&str> = kinds
+        .names()
+        .into_iter()
+        .map(|name| match name {
+            "nan" => "NaN",
+            "inf" => "Inf",
+            _ => "-Inf",
+        })
+        .collect();
+    if words.is_empty() { "a value that is not finite".to_owned() } else { words.join(" and ") }
+}
+
+fn count(number: usize, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+}

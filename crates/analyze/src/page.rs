@@ -1,0 +1,345 @@
+//! `overflow_report_….html`: the answer, the ranks side by side in time with what passed between them, and tables.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::path::Path;
+
+use msprobe_dump::hash::FastMap;
+use msprobe_report::{
+    Cell, HtmlReport, HtmlTable, Lane, Link, Mark, Span, Timeline, Tone, VecRows, write_html_with_timeline,
+};
+
+use crate::causes::Cause;
+use crate::findings::{Finding, record_at};
+use crate::links::At;
+use crate::outcome::text::said;
+use crate::outcome::{Outcome, Status};
+use crate::record::{Kinds, Record, Role};
+
+/// Marks per lane; more cannot be told apart.
+const MOST_MARKS: usize = 200;
+
+/// Writes the page.
+pub(crate) fn write_page(outcome: &Outcome, path: &Path) -> io::Result<()> {
+    let births = VecRows::new(outcome.births.iter().map(birth_row).collect());
+    let ranks = VecRows::new(rank_rows(outcome));
+    let warnings = VecRows::new(warning_rows(outcome));
+    let harmless = VecRows::new(harmless_rows(outcome));
+    let chain = VecRows::new(chain_rows(outcome));
+    let mut tables = Vec::new();
+    let mut add = |name: &str, headers: &[&str], rows, detail_columns: &[usize]| {
+        tables.push(HtmlTable {
+            name: name.to_owned(),
+            headers: headers.iter().map(|&header| header.to_owned()).collect(),
+            rows,
+            detail_columns: detail_columns.to_vec(),
+            hidden_columns: Vec::new(),
+            first_row: None,
+        });
+    };
+    add("Origins", &BIRTH_HEADERS, &births as &dyn msprobe_report::SheetRows, &[6, 7, 8]);
+    add("Spread", &["origin", "rank", "operation", "how"], &chain, &[]);
+    add("Ranks", &["rank", "level", "records", "not finite", "first", "came by", "from rank"], &ranks, &[]);
+    add("Early warnings", &["rank", "operation", "danger", "text"], &warnings, &[]);
+    add("Harmless", &["rule", "rank", "operation", "records"], &harmless, &[]);
+    let report = HtmlReport {
+        title: format!("Overflow report of {}", outcome.step.display()),
+        status: match outcome.status() {
+            Status::Clean => Tone::Good,
+            Status::Warning => Tone::Warning,
+            Status::Anomaly => Tone::Bad,
+        },
+        verdict: verdict(outcome),
+        facts: facts(outcome),
+        tables,
+    };
+    write_html_with_timeline(&report, &Drawing::of(outcome).timeline, BufWriter::new(File::create(path)?))
+}
+
+const BIRTH_HEADERS: [&str; 9] =
+    ["rank", "operation", "kind", "values", "phase", "parameter", "reason", "modules", "call stack"];
+
+fn verdict(outcome: &Outcome) -> String {
+    let mut lines = vec![outcome.headline()];
+    lines.extend(outcome.culprit().map(|culprit| culprit.reason.clone()));
+    lines.join("\n")
+}
+
+fn facts(outcome: &Outcome) -> Vec<(String, String)> {
+    let mut facts = vec![
+        ("Ranks".to_owned(), outcome.ranks.len().to_string()),
+        ("Origins".to_owned(), (outcome.births.len() + outcome.more_births).to_string()),
+        ("Communications".to_owned(), outcome.exchanges.to_string()),
+    ];
+    if let Some(culprit) = outcome.culprit() {
+        let frame = culprit.stack.iter().find(|frame| !frame.contains("/msprobe/"));
+        facts.extend(frame.map(|frame| ("Called at".to_owned(), frame.clone())));
+        if !culprit.modules.is_empty() {
+            facts.push(("Module".to_owned(), culprit.modules.join(" > ")));
+        }
+    }
+    facts.extend(outcome.problems.iter().map(|problem| ("Problem".to_owned(), problem.clone())));
+    facts
+}
+
+fn text(text: impl Into<String>) -> Cell {
+    Cell::Text(text.into())
+}
+
+fn birth_row(birth: &Finding) -> Vec<Cell> {
+    vec![
+        Cell::Int(birth.rank.into()),
+        text(birth.operation.clone()),
+        text(birth.kind.name()),
+        text(said(birth.values)),
+        text(if birth.is_backward { "backward" } else { "forward" }),
+        text(birth.parameter.clone().unwrap_or_default()),
+        text(birth.reason.clone()),
+        text(birth.modules.join("\n")),
+        text(birth.stack.join("\n")),
+    ]
+}
+
+fn rank_rows(outcome: &Outcome) -> Vec<Vec<Cell>> {
+    let ranks = outcome.ranks.iter();
+    ranks
+        .map(|rank| {
+            let spread = outcome.spread.iter().find(|spread| spread.rank == rank.rank);
+            let from = spread.and_then(|spread| spread.from_rank);
+            vec![
+                Cell::Int(rank.rank.into()),
+                text(rank.level.clone()),
+                Cell::Int(rank.records as i128),
+                Cell::Int(rank.anomalies as i128),
+                text(rank.first_anomaly.clone().unwrap_or_default()),
+                text(spread.and_then(|spread| spread.via.clone()).unwrap_or_default()),
+                from.map_or(Cell::Empty, |from| Cell::Int(from.into())),
+            ]
+        })
+        .collect()
+}
+
+fn chain_rows(outcome: &Outcome) -> Vec<Vec<Cell>> {
+    let hops = outcome.births.iter().flat_map(|birth| birth.chain.iter().map(move |hop| (birth, hop)));
+    hops.map(|(birth, hop)| {
+        let origin = format!("rank {} {}", birth.rank, birth.operation);
+        vec![text(origin), Cell::Int(hop.rank.into()), text(hop.operation.clone()), text(hop.how)]
+    })
+    .collect()
+}
+
+fn warning_rows(outcome: &Outcome) -> Vec<Vec<Cell>> {
+    let all = outcome.warnings.iter().flat_map(|warned| {
+        let pairs = warned.range.warnings.iter().zip(&warned.sentences);
+        pairs.map(move |(warning, sentence)| (warned.rank, warning, sentence))
+    });
+    all.map(|(rank, warning, (operation, sentence))| {
+        vec![
+            Cell::Int(rank.into()),
+            text(operation.clone()),
+            text(warning.danger.name()),
+            text(sentence.clone()),
+        ]
+    })
+    .collect()
+}
+
+fn harmless_rows(outcome: &Outcome) -> Vec<Vec<Cell>> {
+    let excused = outcome.harmless.iter();
+    excused
+        .filter_map(|excused| {
+            let (rank, name) = outcome.excused_name(excused)?;
+            let rule = text(excused.rule.name());
+            Some(vec![rule, Cell::Int(rank.into()), text(name), Cell::Int(excused.count as i128)])
+        })
+        .collect()
+}
+
+/// The timeline while it is made.
+struct Drawing<'a> {
+    outcome: &'a Outcome,
+    /// Where each layer of time begins.
+    layers: BTreeMap<u32, u64>,
+    /// Marks that are there: their number on their lane.
+    marks: FastMap<At, usize>,
+    timeline: Timeline,
+}
+
+impl<'a> Drawing<'a> {
+    fn of(outcome: &'a Outcome) -> Drawing<'a> {
+        let mut drawing = Drawing {
+            outcome,
+            layers: layers(outcome),
+            marks: FastMap::default(),
+            timeline: Timeline {
+                title: "Ranks in time".to_owned(),
+                note: "Time is counted in records; communication that belongs together stands at one time."
+                    .to_owned(),
+                legend: vec![
+                    (Tone::Bad, "not finite".to_owned()),
+                    (Tone::Warning, "not finite, but harmless".to_owned()),
+                    (Tone::Good, "finite".to_owned()),
+                ],
+                ..Timeline::default()
+            },
+        };
+        drawing.add_lanes();
+        let origins = outcome.picture.origins.iter();
+        for origin in origins.clone() {
+            drawing.mark(origin.at, true);
+        }
+        for origin in origins {
+            for pair in origin.chain.windows(2) {
+                drawing.link(pair[0], pair[1]);
+            }
+        }
+        for arrival in &outcome.picture.arrivals {
+            match arrival.from {
+                Some(from) => drawing.link(from, arrival.at),
+                None => drawing.mark(arrival.at, false),
+            }
+        }
+        drawing.add_later_arrivals();
+        drawing.add_excused();
+        drawing
+    }
+
+    fn time(&self, at: At) -> u64 {
+        let (layer, records) = self.outcome.links.time(at);
+        self.layers.get(&layer).copied().unwrap_or(0) + u64::from(records)
+    }
+
+    fn add_lanes(&mut self) {
+        let mut lanes = Vec::new();
+        for (index, summary) in self.outcome.ranks.iter().enumerate() {
+            let rank = index as u32;
+            let polluted: Vec<u32> = self.outcome.picture.polluted(rank).collect();
+            let time = |record: u32| self.time(At { rank, record });
+            let end = time(summary.records.saturating_sub(1) as u32) + 1;
+            let first = polluted.iter().map(|record| time(*record)).min();
+            let last = polluted.iter().map(|record| time(*record) + 1).max();
+            let mut spans = Vec::new();
+            let mut add = |from: u64, to: u64, tone, label: String| {
+                if from < to {
+                    spans.push(Span { from, to, tone, label });
+                }
+            };
+            match (first, last) {
+                (Some(first), Some(last)) => {
+                    add(0, first, Tone::Good, "all finite".to_owned());
+                    add(first, last, Tone::Bad, format!("{} records are not finite", polluted.len()));
+                    add(last, end, Tone::Good, "all finite".to_owned());
+                }
+                _ => add(0, end, Tone::Good, "all finite".to_owned()),
+            }
+            let note = format!("{} records, {} not finite", summary.records, summary.anomalies);
+            lanes.push(Lane { name: format!("rank {}", summary.rank), length: end, note, spans, marks: Vec::new() });
+        }
+        self.timeline.lanes = lanes;
+    }
+
+    /// Ranks go on giving to each other what is not finite: the rest of what fits.
+    fn add_later_arrivals(&mut self) {
+        let picture = &self.outcome.picture;
+        for rank in 0..self.timeline.lanes.len() as u32 {
+            for record in picture.polluted(rank) {
+                let at = At { rank, record };
+                if self.timeline.lanes[rank as usize].marks.len() >= MOST_MARKS {
+                    break;
+                }
+                if let Some(Cause::Arrived(from)) = picture.cause(at) {
+                    self.link(from, at);
+                }
+            }
+        }
+    }
+
+    fn add_excused(&mut self) {
+        for excused in &self.outcome.picture.excused {
+            self.mark(excused.at, false);
+        }
+    }
+
+    fn mark(&mut self, at: At, is_origin: bool) {
+        if self.marks.contains_key(&at) {
+            return;
+        }
+        let time = self.time(at);
+        let Some((_, record)) = record_at(&self.outcome.dumps, at) else { return };
+        let Some(lane) = self.timeline.lanes.get_mut(at.rank as usize) else { return };
+        if lane.marks.len() >= MOST_MARKS && !is_origin {
+            return;
+        }
+        let cause = self.outcome.picture.cause(at);
+        let is_harmless = matches!(cause, Some(Cause::Harmless(_)));
+        let birth = self.outcome.births.iter().find(|birth| {
+            is_origin && *birth.operation == *record.name && birth.rank == self.outcome.dumps[at.rank as usize].dir.rank
+        });
+        self.marks.insert(at, lane.marks.len());
+        lane.marks.push(Mark {
+            at: time,
+            tone: if is_harmless { Tone::Warning } else { Tone::Bad },
+            label: record.name.to_string(),
+            detail: detail(record, cause, birth),
+            is_origin,
+        });
+    }
+
+    fn link(&mut self, from: At, to: At) {
+        self.mark(from, false);
+        self.mark(to, false);
+        let (Some(&first), Some(&second)) = (self.marks.get(&from), self.marks.get(&to)) else { return };
+        let ends = ((from.rank as usize, first), (to.rank as usize, second));
+        if self.timeline.links.iter().any(|link| (link.from, link.to) == ends) {
+            return;
+        }
+        let is_sure = !matches!(self.outcome.picture.cause(to), Some(Cause::Spread { sure: false, .. }));
+        self.timeline.links.push(Link {
+            from: ends.0,
+            to: ends.1,
+            tone: if is_sure { Tone::Bad } else { Tone::Warning },
+            label: if from.rank == to.rank { "spread" } else { "arrived" }.to_owned(),
+        });
+    }
+}
+
+/// Where layers of time begin: each is as long as the rank with the most records in it.
+fn layers(outcome: &Outcome) -> BTreeMap<u32, u64> {
+    let mut lengths: BTreeMap<u32, u64> = BTreeMap::new();
+    for (rank, dump) in outcome.dumps.iter().enumerate() {
+        for record in 0..dump.records.len() as u32 {
+            let (layer, records) = outcome.links.time(At { rank: rank as u32, record });
+            let length = lengths.entry(layer).or_default();
+            *length = (*length).max(u64::from(records) + 1);
+        }
+    }
+    let mut begin = 0;
+    lengths
+        .into_iter()
+        .map(|(layer, length)| {
+            let here = begin;
+            begin += length;
+            (layer, here)
+        })
+        .collect()
+}
+
+fn detail(record: &Record, cause: Option<Cause>, birth: Option<&Finding>) -> String {
+    let holds = |role| match record.kinds(role) {
+        Kinds::NONE => "finite".to_owned(),
+        kinds => said(kinds),
+    };
+    let mut lines = vec![format!("inputs: {}", holds(Role::Input)), format!("outputs: {}", holds(Role::Output))];
+    if !record.kinds(Role::Parameter).is_finite() {
+        lines.push(format!("parameters: {}", holds(Role::Parameter)));
+    }
+    if let Some(Cause::Harmless(rule)) = cause {
+        lines.push(format!("harmless: {}", rule.description()));
+    }
+    if let Some(birth) = birth {
+        lines.insert(0, birth.reason.clone());
+        lines.extend(birth.stack.iter().find(|frame| !frame.contains("/msprobe/")).cloned());
+    }
+    lines.join("\n")
+}

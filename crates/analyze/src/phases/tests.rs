@@ -1,0 +1,1 @@
+//! The rules of the three searches, one by one.

@@ -1,0 +1,174 @@
+//! Looks at the statistics of every tensor of a dump while it is read.
+
+use msprobe_tensor::DType;
+
+use super::bound::small_elements;
+use super::{AsDtype, Danger, Edge, Evidence, Kept, Offer, RangeFindings, RangeOptions, Warning, edges};
+use crate::rank::{TensorFacts, TensorPlace, TensorWatch};
+use crate::record::Role;
+
+/// Collects warnings. Give it to [`crate::rank::RankDump::read`].
+pub struct RangeWatch {
+    options: RangeOptions,
+    /// By dtype.
+    edges: Vec<[Option<Edge>; 4]>,
+    reading: Reading,
+    kept: Kept,
+}
+
+impl RangeWatch {
+    /// One that has seen nothing.
+    pub fn new(options: RangeOptions) -> RangeWatch {
+        RangeWatch {
+            options,
+            edges: DType::all().map(|dtype| edges(dtype, &options)).collect(),
+            reading: Reading::default(),
+            kept: Kept::default(),
+        }
+    }
+
+    /// What was found.
+    pub fn finish(self) -> RangeFindings {
+        self.kept.finish(self.options)
+    }
+
+    fn offer(&mut self, found: &Found<'_>) {
+        let Found { place, tensor, dtype, danger, .. } = *found;
+        let as_dtype: Option<AsDtype> = match danger {
+            Danger::NearMaximum | Danger::Underflow => None,
+            Danger::WouldOverflow | Danger::WouldUnderflow => self.options.as_dtype,
+        };
+        let warning = |data_name| Warning {
+            record: record_number(place),
+            role: place.role,
+            index: u16::try_from(place.index).unwrap_or(u16::MAX),
+            danger,
+            value: found.value,
+            limit: found.limit,
+            share: found.share,
+            evidence: Evidence::Statistics,
+            dtype,
+            as_dtype,
+            data_name,
+        };
+        let offer = Offer {
+            record: record_number(place),
+            danger,
+            severity: found.severity,
+            is_fill: warning(None).is_fill(),
+        };
+        self.kept.offer(&offer, || warning(tensor.data_name.map(Box::from)));
+    }
+}
+
+impl TensorWatch for RangeWatch {
+    fn see(&mut self, place: TensorPlace<'_>, tensor: &TensorFacts<'_>) {
+        if self.reading.begins(place) {
+            self.kept.forget(record_number(place));
+        }
+        let Some(dtype) = dtype_of(tensor.dtype) else { return };
+        let Some(&edges) = self.edges.get(dtype as usize) else { return };
+        for danger in Danger::ALL {
+            let Some(edge) = edges[danger as usize] else { continue };
+            let found = Found {
+                place,
+                tensor,
+                dtype,
+                danger,
+                limit: edge.limit,
+                value: 0.0,
+                share: None,
+                severity: 0.0,
+            };
+            if danger.is_underflow() {
+                if let Some(small) = small_elements(tensor, dtype, edge.at) {
+                    let (value, severity) = (small.value, small.severity);
+                    self.offer(&Found { value, share: Some(small.share), severity, ..found });
+                }
+            } else if let Some(value) = largest_beyond(tensor, dtype, edge.at) {
+                self.offer(&Found { value, severity: value.abs() / edge.limit, ..found });
+            }
+        }
+    }
+}
+
+/// A tensor in danger.
+#[derive(Clone, Copy)]
+struct Found<'a> {
+    place: TensorPlace<'a>,
+    tensor: &'a TensorFacts<'a>,
+    dtype: DType,
+    danger: Danger,
+    limit: f64,
+    value: f64,
+    share: Option<f64>,
+    severity: f64,
+}
+
+/// Records are numbered within 32 bits, as in [`crate::rank`].
+fn record_number(place: TensorPlace<'_>) -> u32 {
+    u32::try_from(place.record).unwrap_or(u32::MAX)
+}
+
+/// The finite extreme of more than this magnitude. If both are, the larger, but rather one that is no mask's fill.
+fn largest_beyond(tensor: &TensorFacts<'_>, dtype: DType, at: f64) -> Option<f64> {
+    let is_beyond = |value: &f64| value.abs() > at && value.is_finite();
+    let (max, min) = (tensor.max.filter(is_beyond), tensor.min.filter(is_beyond));
+    match (max, min) {
+        (Some(max), Some(min)) => {
+            let is_fill = dtype.float_range().is_some_and(|range| min == -range.largest);
+            Some(if is_fill && max != min || max.abs() >= min.abs() { max } else { min })
+        }
+        (max, min) => max.or(min),
+    }
+}
+
+/// The dtype of a name in a dump; the usual ones first, since every tensor asks.
+pub(crate) fn dtype_of(name: &str) -> Option<DType> {
+    match name {
+        "torch.float32" => Some(DType::F32),
+        "torch.bfloat16" => Some(DType::BF16),
+        "torch.float16" => Some(DType::F16),
+        "torch.int64" => Some(DType::I64),
+        _ => DType::parse(name),
+    }
+}
+
+/// Notices when a record is read that was there before: a repeated name counts as its last value, and a damaged record
+/// is left out, so that the next one gets its number.
+#[derive(Default)]
+pub(crate) struct Reading {
+    /// The next record that was not there yet.
+    fresh: usize,
+    record: usize,
+    name: String,
+    /// The number of the next tensor, by role.
+    next: [usize; 3],
+}
+
+impl Reading {
+    /// Whether this tensor is the first of a record whose number was seen before.
+    pub(crate) fn begins(&mut self, place: TensorPlace<'_>) -> bool {
+        let next = &mut self.next[role_number(place.role)];
+        if self.fresh > 0 && place.record == self.record && place.index == *next && place.name == self.name {
+            *next += 1;
+            return false;
+        }
+        let is_known = place.record < self.fresh;
+        self.fresh = self.fresh.max(place.record.saturating_add(1));
+        self.record = place.record;
+        self.name.clear();
+        self.name.push_str(place.name);
+        self.next = [0; 3];
+        self.next[role_number(place.role)] = place.index.saturating_add(1);
+        is_known
+    }
+}
+
+fn role_number(role: Role) -> usize {
+    match role {
+        Role::Input => 0,
+        Role::Parameter => 1,
+        Role::Output => 2,
+    }
+}

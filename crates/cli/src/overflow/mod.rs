@@ -1,0 +1,82 @@
+//! `msprobe nan_analyze` and `msprobe overflow_check`: where NaN and Inf began.
+
+mod args;
+
+use std::io::{self, Write};
+
+use anyhow::Result;
+use msprobe_analyze::outcome::{Outcome, Status as Answer};
+use msprobe_analyze::range::RangeOptions;
+use msprobe_analyze::rules::{Rule, Rules};
+use msprobe_analyze::run::{Options, analyze};
+use msprobe_report::console::Console;
+
+pub(crate) use self::args::OverflowArgs;
+use self::args::{ReportFormat, RuleChoice};
+use crate::args::FrameworkName;
+use crate::console::Terminal;
+use crate::{Status, WithHint};
+
+pub(crate) fn run(framework: Option<FrameworkName>, args: &OverflowArgs) -> Result<Status> {
+    if args.list_rules {
+        print_rules()?;
+        return Ok(Status::Ok);
+    }
+    if matches!(framework, Some(FrameworkName::Mindspore)) {
+        return Err(WithHint {
+            message: "this analysis reads dumps of PyTorch only".to_owned(),
+            hint: "leave out -f mindspore if the dump is one of PyTorch or MSAdapter".to_owned(),
+        }
+        .into());
+    }
+    let options = Options {
+        output: Some(args.output_path.clone()),
+        rules: chosen_rules(&args.no_rule),
+        range: RangeOptions { near_max_share: args.near_max, as_dtype: args.as_dtype },
+        no_html: args.no_html,
+    };
+    let console = Terminal::default();
+    let input = args.input_path.clone().unwrap_or_default();
+    let answer = analyze(&input, &options, &console);
+    console.end();
+    let outcome = answer.map_err(|error| WithHint { message: error.message, hint: error.hint })?;
+    match args.format {
+        ReportFormat::Text => print(&outcome, &options)?,
+        ReportFormat::Json => io::stdout().lock().write_all(outcome.json().as_bytes())?,
+    }
+    Ok(match outcome.status() {
+        _ if !outcome.unreadable.is_empty() => Status::Failed,
+        Answer::Anomaly => Status::Differs,
+        Answer::Warning | Answer::Clean => Status::Ok,
+    })
+}
+
+fn chosen_rules(switched_off: &[RuleChoice]) -> Rules {
+    let is_off = |rule: &Rule| {
+        switched_off.contains(&RuleChoice::All) || switched_off.contains(&RuleChoice::One(*rule))
+    };
+    Rules::without(&Rule::ALL.into_iter().filter(is_off).collect::<Vec<Rule>>())
+}
+
+fn print_rules() -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    for rule in Rule::ALL {
+        writeln!(out, "{:<15} {}", rule.name(), rule.description())?;
+    }
+    Ok(())
+}
+
+/// The answer, and where the files are.
+fn print(outcome: &Outcome, options: &Options) -> io::Result<()> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    for line in outcome.lines() {
+        writeln!(out, "{line}")?;
+    }
+    if let Some(output) = options.output.as_ref().filter(|_| !outcome.files.is_empty()) {
+        writeln!(out, "\nResults are in {}:", output.display())?;
+        for file in &outcome.files {
+            writeln!(out, "  {}", file.strip_prefix(output).unwrap_or(file).display())?;
+        }
+    }
+    out.flush()
+}
