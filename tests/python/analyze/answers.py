@@ -23,9 +23,14 @@ class Answer:
     out: Path
 
 
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    """``msprobe -f pytorch …``."""
+    line = [str(binary()), "-f", "pytorch", *words]
+    return subprocess.run(line, capture_output=True, text=True, check=False, timeout=60)
+
+
 def command(step: Path, out: Path, *flags: str) -> subprocess.CompletedProcess[str]:
-    words = [str(binary()), "-f", "pytorch", "nan_analyze", "-i", str(step), "-o", str(out), *flags]
-    return subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    return run("nan_analyze", "-i", str(step), "-o", str(out), *flags)
 
 
 def ask(step: Path, out: Path, *flags: str) -> Answer:
@@ -38,11 +43,6 @@ def ask(step: Path, out: Path, *flags: str) -> Answer:
 def _refuse(word: str) -> Any:
     """Reports are for any reader of JSON: numbers that are not finite are strings in them."""
     raise AssertionError(f"{word} is not JSON")
-
-
-def number(value: Any) -> float:
-    """A figure of a report or of a dump."""
-    return float(value)
 
 
 def is_finite(value: Any) -> bool:

@@ -110,7 +110,7 @@ def with_bad_weight(run: Run, rank: int) -> Any:
     return model
 
 
-BAD_WEIGHT = Born(1, "Module.2.Linear.forward.0", ("nan",), kind="parameter", parameter="weight")
+BAD_WEIGHT = Born(1, "Module.2.Linear.forward.0", ("nan",), kind="parameter", parameter="2.weight")
 
 
 @case(
@@ -124,7 +124,7 @@ BAD_WEIGHT = Born(1, "Module.2.Linear.forward.0", ("nan",), kind="parameter", pa
                 r"Module.2.Linear.forward.0|Functional.linear.1.forward",
                 ("nan",),
                 kind="parameter",
-                parameter="weight",
+                parameter="2.weight",
             ),
         ),
     },

@@ -8,7 +8,7 @@ from typing import Any, Callable
 
 import pytest
 
-from .answers import is_finite, number
+from .answers import is_finite
 from .conftest import Asked
 from .corpus import CASES, Case, records, stack_of, step_directory
 from .registry import Arrival, Born
@@ -121,7 +121,8 @@ def tensors(value: Any) -> list[dict[str, Any]]:
 
 def figures(value: dict[str, Any]) -> tuple[str, ...]:
     """A tensor as words that can be compared and sorted."""
-    texts = [str(number(value[key])) for key in ("Max", "Min", "Mean", "Norm")]
+    numbers = [value[key] for key in ("Max", "Min", "Mean", "Norm")]
+    texts = [str(number if number is None else float(number)) for number in numbers]
     return (value["dtype"], str(value["shape"]), *texts)
 
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from .answers import ask, command
+from .answers import ask, command, run
 from .conftest import Asked
 from .corpus import step_directory
 
 
 def without_places(report: dict[str, Any]) -> dict[str, Any]:
-    """A report but for the names of files, which hold the time."""
-    return {key: value for key, value in report.items() if key != "files"}
+    """A report but for the names of its files, which hold the time, and of its input."""
+    return {key: value for key, value in report.items() if key not in ("files", "step")}
 
 
 @pytest.mark.parametrize(("name", "level"), [("by_groups", "mix"), ("by_ring", "mix"), ("by_pipeline", "L1")])
@@ -53,6 +53,35 @@ def test_words_for_a_healthy_run(corpus: Path, tmp_path: Path) -> None:
     done = command(step_directory(corpus, "mix", "healthy"), tmp_path)
     assert done.returncode == 0
     assert done.stdout
+
+
+def test_both_names_of_the_command(asked: Asked, corpus: Path, tmp_path: Path) -> None:
+    step = step_directory(corpus, "mix", "by_groups")
+    done = run("overflow_check", "-i", str(step), "-o", str(tmp_path), "--format", "json")
+    assert done.returncode == 1
+    assert without_places(json.loads(done.stdout)) == without_places(asked("by_groups", "mix").report)
+
+
+@pytest.mark.parametrize(
+    ("name", "rule", "operation"),
+    [
+        ("only_mask_added", "explicit-fill", "Torch.full.0.forward"),
+        ("uninitialised", "uninitialized", "Torch.empty.0.forward"),
+        ("garbage_buffers", "receive-buffer", "Distributed.all_gather.0.forward"),
+    ],
+)
+def test_rules_can_be_switched_off(
+    name: str, rule: str, operation: str, corpus: Path, tmp_path: Path
+) -> None:
+    """What a rule takes for harmless is blamed without it."""
+    step = step_directory(corpus, "L1", name)
+    assert rule in run("nan_analyze", "--list-rules").stdout
+    answer = ask(step, tmp_path, "--no-rule", "all")
+    assert answer.code == 1
+    assert answer.report["harmless"] == []
+    assert operation in {birth["operation"] for birth in answer.report["births"]}
+    one = ask(step, tmp_path, "--no-rule", rule)
+    assert rule not in {entry["rule"] for entry in one.report["harmless"]}
 
 
 def test_the_chain_crosses_ranks(asked: Asked) -> None:
