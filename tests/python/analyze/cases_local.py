@@ -102,6 +102,62 @@ def backward_sqrt(run: Run) -> None:
             parameter.grad.div_(run.world)
 
 
+@case(
+    2,
+    {
+        "L0": in_backward("Module.1.Apply.backward.1"),
+        "L1": in_backward("Torch.sqrt.1.backward"),
+        "mix": in_backward("Torch.sqrt.1.backward", "Module.1.Apply.backward.1"),
+    },
+)
+def second_batch(run: Run) -> None:
+    """Gradients add up over two batches. Their record stands after the first, which is clean."""
+    model = between(lambda x: torch.sqrt(x))  # born
+    batches = [ramp(), ramp()]
+    if run.rank == 1:
+        batches[1][0, 1] = 0.0
+    with run.window(model):
+        for batch in batches:
+            model(batch).sum().backward()  # ran
+
+
+@case(2, everywhere(Born(0, "Torch.sqrt.0.backward", ("nan",), phase="backward"), levels=("L1",)))
+def hidden_by_where(run: Run) -> None:
+    """Forward hides what has no derivative; backward multiplies it with zero."""
+    x = ramp()
+    if run.rank == 0:
+        x[0, 1] = 0.0
+    x.requires_grad_()
+    with run.window():
+        y = torch.mul(x, 1.0)
+        root = torch.sqrt(y)  # born
+        torch.where(y > 0.0, root, torch.ones(2, WIDTH)).sum().backward()
+
+
+STEPPED = r"Tensor.addcdiv_.0.forward"
+
+
+@case(
+    2,
+    {
+        "L0": (Born(0, "Module.0.Linear.forward.1", ("nan",), kind="parameter", parameter="0.weight"),),
+        "L1": (Born(0, STEPPED, ("nan",)),),
+        "mix": (Born(0, STEPPED, ("nan",)),),
+    },
+)
+def broken_by_optimizer(run: Run) -> None:
+    """No gradient and no epsilon: 0 / 0 in the optimizer, and then a weight that is NaN."""
+    model = nn.Sequential(linear())
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.1, eps=0.0, foreach=False)
+    x = ramp()
+    if run.rank == 0:
+        x[:, 1] = 0.0
+    with run.window(model):
+        model(x).sum().backward()
+        optimizer.step()  # born
+        model(ramp())  # ran
+
+
 def with_bad_weight(run: Run, rank: int) -> Any:
     model = nn.Sequential(linear(), nn.ReLU(), linear())
     if run.rank == rank:
@@ -252,7 +308,7 @@ def recomputed(run: Run) -> None:
             ),
         ),
     },
-    may_name_more=True,
+    arrivals=(Arrival(0, "Tensor.add_.0.forward", None),),
 )
 def data_parallel(run: Run) -> None:
     """DistributedDataParallel reduces gradients from inside autograd: nothing of it is recorded."""

@@ -49,7 +49,8 @@ class Arrival:
 
     rank: int
     operation: str
-    from_rank: int
+    # None where nothing on the way was recorded.
+    from_rank: int | None
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,6 @@ class Case:
     # Regular expressions for operations that must be called harmless, by level.
     harmless: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     task: str = "statistics"
-    # Whether further origins may be named after those above: what spreads by ways nobody records.
-    may_name_more: bool = False
 
     @property
     def levels(self) -> tuple[str, ...]:
