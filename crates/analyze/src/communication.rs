@@ -47,6 +47,8 @@ pub struct BatchItem {
     pub is_send: bool,
     /// The rank at the other end.
     pub peer: Option<i64>,
+    /// What tells messages between the same two ranks apart.
+    pub tag: i64,
 }
 
 /// What there is to know of a communication call.
@@ -68,6 +70,8 @@ pub struct Communication {
     pub ints: Vec<i64>,
     /// Whether an argument among those was a list. The reference cannot go on then for calls that have a direction.
     pub has_list_argument: bool,
+    /// What tells messages between the same two ranks apart, given by name.
+    pub tag: RankArgument,
     /// The group given by name (`group=`).
     pub group: Option<Group>,
     /// A group given by place.

@@ -236,17 +236,18 @@ fn parameter_of(dump: &RankDump, record: &Record, modules: &[String]) -> Option<
         .map(|tensor| tensor.fingerprint)
         .collect();
     let owners = dump.records.iter().filter(|owner| {
-        owner.is_module() && (owner.name == record.name || modules.iter().any(|module| **module == *owner.name))
+        owner.is_module()
+            && (owner.name == record.name || modules.iter().any(|module| **module == *owner.name))
     });
     for owner in owners {
-        let Some(position) = owner
-            .bad_of(Role::Parameter)
-            .position(|tensor| read.contains(&tensor.fingerprint))
+        let Some(position) =
+            owner.bad_of(Role::Parameter).position(|tensor| read.contains(&tensor.fingerprint))
         else {
             continue;
         };
         let bad = values_of(dump, owner).ok()?;
-        let mut bad = bad.into_iter().filter(|value| value.role == Role::Parameter && !value.kinds().is_finite());
+        let mut bad =
+            bad.into_iter().filter(|value| value.role == Role::Parameter && !value.kinds().is_finite());
         let place = bad.nth(position)?.place;
         let name = place.strip_prefix("parameters.").unwrap_or(&place).to_owned();
         let module = owner.name.strip_prefix("Module.")?;

@@ -43,6 +43,9 @@ pub struct Links {
     unpaired: Vec<At>,
 }
 
+/// From which rank to which, and with which tag.
+type Ends = (i64, i64, i64);
+
 /// Messages from one rank to another: sends and receives, each with the element of its batch.
 #[derive(Default)]
 struct Channel {
@@ -56,7 +59,7 @@ impl Links {
         let mut links = Links::default();
         let world = world(ranks);
         let mut calls: FastMap<(Vec<i64>, &str), Vec<Vec<At>>> = FastMap::default();
-        let mut channels: FastMap<(i64, i64), Channel> = FastMap::default();
+        let mut channels: FastMap<Ends, Channel> = FastMap::default();
         let mut from_anyone: Vec<(i64, At)> = Vec::new();
         for (index, dump) in ranks.iter().enumerate() {
             let own = i64::from(dump.dir.rank);
@@ -64,10 +67,13 @@ impl Links {
             for (record_index, record) in dump.records.iter().enumerate() {
                 let Some(call) = record.communication.as_deref() else { continue };
                 let at = At { rank: index as u32, record: record_index as u32 };
+                let tag = call.tag.known().unwrap_or(0);
                 match Flow::of(record.function(), call) {
-                    Flow::Send(Some(peer)) => channels.entry((own, peer)).or_default().sends.push((at, None)),
+                    Flow::Send(Some(peer)) => {
+                        channels.entry((own, peer, tag)).or_default().sends.push((at, None));
+                    }
                     Flow::Receive(Some(peer)) => {
-                        channels.entry((peer, own)).or_default().receives.push((at, None));
+                        channels.entry((peer, own, tag)).or_default().receives.push((at, None));
                     }
                     Flow::Receive(None) => from_anyone.push((own, at)),
                     Flow::Send(None) => links.unpaired.push(at),
@@ -75,9 +81,17 @@ impl Links {
                         for (item, number) in call.batch.iter().zip(0_u16..) {
                             let Some(peer) = item.peer else { continue };
                             if item.is_send {
-                                channels.entry((own, peer)).or_default().sends.push((at, Some(number)));
+                                channels
+                                    .entry((own, peer, item.tag))
+                                    .or_default()
+                                    .sends
+                                    .push((at, Some(number)));
                             } else {
-                                channels.entry((peer, own)).or_default().receives.push((at, Some(number)));
+                                channels
+                                    .entry((peer, own, item.tag))
+                                    .or_default()
+                                    .receives
+                                    .push((at, Some(number)));
                             }
                         }
                     }
@@ -134,12 +148,12 @@ impl Links {
         }
     }
 
-    fn add_messages(&mut self, channels: FastMap<(i64, i64), Channel>, from_anyone: Vec<(i64, At)>) {
+    fn add_messages(&mut self, channels: FastMap<Ends, Channel>, from_anyone: Vec<(i64, At)>) {
         let mut channels: Vec<_> = channels.into_iter().collect();
         channels.sort_unstable_by_key(|(ends, _)| *ends);
         // Messages nobody named as expected, by who gets them.
         let mut open: FastMap<i64, Vec<(At, Option<u16>)>> = FastMap::default();
-        for ((from, to), channel) in channels {
+        for ((from, to, _), channel) in channels {
             let pairs = channel.sends.len().min(channel.receives.len());
             for (send, receive) in channel.sends.iter().zip(&channel.receives) {
                 let items = Some([send.1, receive.1]);

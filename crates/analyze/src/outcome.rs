@@ -1,9 +1,9 @@
 //! The answer: what was found in a step, and its words for people and for scripts.
 
 mod json;
-pub(crate) mod text;
 #[cfg(test)]
 mod tests;
+pub(crate) mod text;
 
 use std::path::PathBuf;
 
@@ -81,7 +81,7 @@ pub struct RankSummary {
 }
 
 impl RankSummary {
-    pub(crate) fn of(dump: &RankDump, polluted: Vec<u32>) -> RankSummary {
+    pub(crate) fn of(dump: &RankDump, polluted: &[u32]) -> RankSummary {
         let name = |record: &u32| dump.records.get(*record as usize).map(|record| record.name.to_string());
         RankSummary {
             rank: dump.dir.rank,
@@ -118,8 +118,6 @@ pub struct Outcome {
     pub more_births: usize,
     /// How it came to the other ranks.
     pub spread: Vec<Spread>,
-    /// What was excused.
-    pub harmless: Vec<Excused>,
     /// Values close to the end of their range.
     pub warnings: Vec<Warned>,
     /// The dtype values were tried for, if one was.
@@ -151,7 +149,6 @@ impl Outcome {
             births: Vec::new(),
             more_births: 0,
             spread: Vec::new(),
-            harmless: Vec::new(),
             warnings: Vec::new(),
             as_dtype,
             ranks: Vec::new(),
@@ -181,6 +178,11 @@ impl Outcome {
     /// Where it began.
     pub fn culprit(&self) -> Option<&Finding> {
         self.births.first()
+    }
+
+    /// What was excused.
+    pub fn harmless(&self) -> &[Excused] {
+        &self.picture.excused
     }
 
     /// The record of an excuse.

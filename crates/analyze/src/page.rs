@@ -146,7 +146,7 @@ fn warning_rows(outcome: &Outcome) -> Vec<Vec<Cell>> {
 }
 
 fn harmless_rows(outcome: &Outcome) -> Vec<Vec<Cell>> {
-    let excused = outcome.harmless.iter();
+    let excused = outcome.harmless().iter();
     excused
         .filter_map(|excused| {
             let (rank, name) = outcome.excused_name(excused)?;
@@ -234,7 +234,13 @@ impl<'a> Drawing<'a> {
                 _ => add(0, end, Tone::Good, "all finite".to_owned()),
             }
             let note = format!("{} records, {} not finite", summary.records, summary.anomalies);
-            lanes.push(Lane { name: format!("rank {}", summary.rank), length: end, note, spans, marks: Vec::new() });
+            lanes.push(Lane {
+                name: format!("rank {}", summary.rank),
+                length: end,
+                note,
+                spans,
+                marks: Vec::new(),
+            });
         }
         self.timeline.lanes = lanes;
     }
@@ -274,7 +280,9 @@ impl<'a> Drawing<'a> {
         let cause = self.outcome.picture.cause(at);
         let is_harmless = matches!(cause, Some(Cause::Harmless(_)));
         let birth = self.outcome.births.iter().find(|birth| {
-            is_origin && *birth.operation == *record.name && birth.rank == self.outcome.dumps[at.rank as usize].dir.rank
+            is_origin
+                && *birth.operation == *record.name
+                && birth.rank == self.outcome.dumps[at.rank as usize].dir.rank
         });
         self.marks.insert(at, lane.marks.len());
         lane.marks.push(Mark {
@@ -330,7 +338,8 @@ fn detail(record: &Record, cause: Option<Cause>, birth: Option<&Finding>) -> Str
         Kinds::NONE => "finite".to_owned(),
         kinds => said(kinds),
     };
-    let mut lines = vec![format!("inputs: {}", holds(Role::Input)), format!("outputs: {}", holds(Role::Output))];
+    let mut lines =
+        vec![format!("inputs: {}", holds(Role::Input)), format!("outputs: {}", holds(Role::Output))];
     if !record.kinds(Role::Parameter).is_finite() {
         lines.push(format!("parameters: {}", holds(Role::Parameter)));
     }

@@ -316,7 +316,10 @@ impl fmt::Display for Plain {
             let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
             return write!(f, "{}e{exponent}", digits.trim_end_matches('0').trim_end_matches('.'));
         }
-        let decimals = if magnitude >= 1e5 { 0 } else { 5 - magnitude.max(1.0).log10() as usize };
+        // Zero and what is not finite have no digits to count.
+        let before_point =
+            if magnitude > 0.0 && magnitude.is_finite() { magnitude.log10().floor() } else { 0.0 };
+        let decimals = (5.0 - before_point).max(0.0) as usize;
         let text = format!("{:.decimals$}", self.0);
         let short = if decimals == 0 { &text } else { text.trim_end_matches('0').trim_end_matches('.') };
         f.write_str(short)

@@ -127,7 +127,7 @@ fn analyze_step(
     options: &Options,
     console: &dyn Console,
 ) -> Result<Outcome, AnalyzeError> {
-    let mut outcome = Outcome::new(path.to_owned(), options.range.as_dtype.map(|dtype| dtype.name().to_owned()));
+    let mut outcome = Outcome::new(path.to_owned(), options.range.as_dtype.map(|dtype| dtype.to_string()));
     let (ranks, ranges) = read_all(dirs, options, console, &mut outcome);
     if ranks.is_empty() {
         return Err(AnalyzeError::new(
@@ -154,7 +154,6 @@ fn analyze_step(
     outcome.births =
         findings_of(&picture.origins[..shown], &picture, &ranks, &constructs, &mut outcome.problems);
     outcome.spread = picture.arrivals.iter().filter_map(|arrival| Spread::of(arrival, &ranks)).collect();
-    outcome.harmless = picture.excused.clone();
     outcome.exchanges = links.len();
     outcome.unpaired = links.unpaired().len();
     outcome.phases = phases::find(&ranks);
@@ -162,7 +161,7 @@ fn analyze_step(
     outcome.ranks = ranks
         .iter()
         .enumerate()
-        .map(|(index, dump)| RankSummary::of(dump, picture.polluted(index as u32).collect()))
+        .map(|(index, dump)| RankSummary::of(dump, &picture.polluted(index as u32).collect::<Vec<u32>>()))
         .collect();
     (outcome.dumps, outcome.picture, outcome.links) = (ranks, picture, links);
     Ok(outcome)
@@ -188,7 +187,7 @@ fn read_all(
         .into_par_iter()
         .map(|dir| {
             let rank = dir.rank;
-            let mut watch = RangeWatch::new(options.range.clone());
+            let mut watch = RangeWatch::new(options.range);
             let dump = RankDump::read(dir, &mut watch, &|bytes| console.advance(bytes));
             dump.map(|dump| (dump, watch.finish())).map_err(|error| (rank, error))
         })
@@ -205,7 +204,7 @@ fn read_all(
                     console.warning(&format!("Rank {} has no dump data!", dump.dir.rank));
                 }
                 if let Some(dir) = &dump.tensor_dir {
-                    outcome.problems.extend(refine(&mut range, dir, options.range.as_dtype));
+                    outcome.problems.extend(refine(&mut range, dir));
                 }
                 ranks.push(dump);
                 ranges.push(range);

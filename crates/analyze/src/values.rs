@@ -42,7 +42,11 @@ impl Value {
 pub fn values_of(dump: &RankDump, record: &Record) -> io::Result<Vec<Value>> {
     let text = dump.read_again(record)?;
     let json = Json::parse(&text).map_err(|(what, at)| {
-        io::Error::other(format!("{} of dump.json: {what} at byte {}", record.name, record.offset + at as u64))
+        io::Error::other(format!(
+            "{} of dump.json: {what} at byte {}",
+            record.name,
+            record.offset + at as u64
+        ))
     })?;
     let mut values = Vec::new();
     let Json::Map(sections) = &json else { return Ok(values) };

@@ -18,7 +18,7 @@ impl Outcome {
             paths.iter().map(|path| path.display().to_string()).collect()
         };
         let harmless: Vec<JsonValue> = self
-            .harmless
+            .harmless()
             .iter()
             .filter_map(|excused| {
                 let (rank, operation) = self.excused_name(excused)?;

@@ -32,10 +32,18 @@ impl Outcome {
                     Kind::Input => "given to",
                     Kind::MissingRank => "received from a rank without a dump by",
                 };
-                format!("{} first {what} {} on rank {}", said(culprit.values), culprit.operation, culprit.rank)
+                format!(
+                    "{} first {what} {} on rank {}",
+                    said(culprit.values),
+                    culprit.operation,
+                    culprit.rank
+                )
             }
             (None, Status::Warning) => {
-                format!("no NaN and no Inf on {}, but values close to the end of their range", count(ranks, "rank"))
+                format!(
+                    "no NaN and no Inf on {}, but values close to the end of their range",
+                    count(ranks, "rank")
+                )
             }
             (None, _) => format!("no NaN and no Inf on {}", count(ranks, "rank")),
         }
@@ -119,7 +127,8 @@ impl Outcome {
         let mut total = 0;
         for warned in &self.warnings {
             total += warned.range.counts.iter().sum::<u64>();
-            warnings.extend(warned.sentences.iter().map(|(_, text)| format!("  rank {}: {text}", warned.rank)));
+            warnings
+                .extend(warned.sentences.iter().map(|(_, text)| format!("  rank {}: {text}", warned.rank)));
         }
         let title = match &self.as_dtype {
             Some(dtype) => format!("Early warnings ({total}, also for {dtype})"),
@@ -131,10 +140,16 @@ impl Outcome {
     fn what_was_excused(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for rule in Rule::ALL {
-            let of_rule: Vec<_> = self.harmless.iter().filter(|excused| excused.rule == rule).collect();
+            let of_rule: Vec<_> = self.harmless().iter().filter(|excused| excused.rule == rule).collect();
             let records: usize = of_rule.iter().map(|excused| excused.count).sum();
-            let Some((rank, name)) = of_rule.first().and_then(|excused| self.excused_name(excused)) else { continue };
-            lines.push(format!("  {}: {}, first {name} on rank {rank}", rule.name(), count(records, "record")));
+            let Some((rank, name)) = of_rule.first().and_then(|excused| self.excused_name(excused)) else {
+                continue;
+            };
+            lines.push(format!(
+                "  {}: {}, first {name} on rank {rank}",
+                rule.name(),
+                count(records, "record")
+            ));
         }
         section("Not finite, but harmless by rule (--no-rule NAME to count them)", &lines, LINES)
     }
@@ -143,7 +158,10 @@ impl Outcome {
         let problems: Vec<String> = self.problems.iter().map(|problem| format!("  {problem}")).collect();
         let mut lines = section("Problems", &problems, LINES);
         if self.unpaired > 0 && self.status() == Status::Anomaly {
-            lines.push(format!("  {} found no partner on another rank", count(self.unpaired, "communication call")));
+            lines.push(format!(
+                "  {} found no partner on another rank",
+                count(self.unpaired, "communication call")
+            ));
         }
         lines
     }
@@ -191,14 +209,13 @@ fn value_line(value: &Value) -> String {
 fn elements_line(elements: &Elements) -> String {
     let counts = &elements.counts;
     let mut parts = Vec::new();
-    for (number, name) in
-        [(counts.nan, "NaN"), (counts.positive_inf, "Inf"), (counts.negative_inf, "-Inf")]
-    {
+    for (number, name) in [(counts.nan, "NaN"), (counts.positive_inf, "Inf"), (counts.negative_inf, "-Inf")] {
         if number > 0 {
             parts.push(format!("{number} {name}"));
         }
     }
-    let first = counts.first_bad.as_ref().map_or_else(String::new, |index| format!(", the first at {index:?}"));
+    let first =
+        counts.first_bad.as_ref().map_or_else(String::new, |index| format!(", the first at {index:?}"));
     format!("  {:<10} {} of {} elements{first}", elements.place, parts.join(", "), counts.elements)
 }
 

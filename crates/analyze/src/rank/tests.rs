@@ -74,7 +74,7 @@ fn communication_tells_its_peers() {
          \"Distributed.barrier.0.forward\": {{\"input_args\": [], \"input_kwargs\": {{}}}}, \
          \"Distributed.batch_isend_irecv.0.forward\": {{\"input_args\": [[{{\"class_type\": \"torch.distributed.P2POp\", \
          \"tensor\": {0}, \"op\": \"irecv\", \"peer\": 1, \"tag\": 0, \"group_id\": \"x\"}}, {{\"class_type\": \
-         \"torch.distributed.P2POp\", \"tensor\": {1}, \"op\": \"isend\", \"peer\": 2, \"tag\": 0, \"group_id\": \
+         \"torch.distributed.P2POp\", \"tensor\": {1}, \"op\": \"isend\", \"peer\": 2, \"tag\": 7, \"group_id\": \
          \"x\"}}]], \"input_kwargs\": {{}}, \"output\": []}}",
         tensor("1.0", "0.0"),
         tensor("NaN", "NaN"),
@@ -88,8 +88,8 @@ fn communication_tells_its_peers() {
     assert!(!dump.records[1].has_output);
     assert_eq!(of(2), None);
     let batch = &of(3).unwrap().batch;
-    assert_eq!(batch[0], BatchItem { is_send: false, peer: Some(1) });
-    assert_eq!(batch[1], BatchItem { is_send: true, peer: Some(2) });
+    assert_eq!(batch[0], BatchItem { is_send: false, peer: Some(1), tag: 0 });
+    assert_eq!(batch[1], BatchItem { is_send: true, peer: Some(2), tag: 7 });
     assert_eq!(dump.records[3].bad[0].batch_item, Some(1));
     assert!(of(3).unwrap().has_list_argument);
 }

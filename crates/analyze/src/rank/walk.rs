@@ -290,7 +290,7 @@ impl Walk<'_> {
         let mut facts = TensorFacts::default();
         let mut requires_grad = false;
         let mut is_batch_item = false;
-        let mut item = BatchItem { is_send: false, peer: None };
+        let mut item = BatchItem { is_send: false, peer: None, tag: 0 };
         pull.enter()?;
         while let Some(key) = pull.key()? {
             let shape = pull.shape()?;
@@ -328,6 +328,7 @@ impl Walk<'_> {
                 ("value", _) => object.value = number_of(pull)?,
                 ("op", Shape::Text) => item.is_send = pull.text()?.contains("send"),
                 ("peer", Shape::Number) => item.peer = Some(pull.number()? as i64),
+                ("tag", Shape::Number) => item.tag = pull.number()? as i64,
                 ("group_ranks", Shape::List) => {
                     let group = object.group.get_or_insert_default();
                     pull.enter()?;
@@ -409,6 +410,7 @@ fn rank_argument<'a>(communication: &'a mut Communication, key: &str) -> Option<
         "dst_group" => &mut communication.dst_group,
         "group_src" => &mut communication.group_src,
         "group_dst" => &mut communication.group_dst,
+        "tag" => &mut communication.tag,
         _ => return None,
     })
 }
