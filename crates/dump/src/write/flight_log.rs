@@ -10,7 +10,8 @@ use super::writer::RecordId;
 /// How much is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeldLimits {
-    /// Steps, the one that runs included.
+    /// Steps, the one that runs included. Where there are several ranks one more is held, because another rank's
+    /// trouble may be noticed a step late.
     pub steps: usize,
     /// Records over all steps.
     pub records: usize,
@@ -68,12 +69,13 @@ impl FlightLog {
         let mut ring = self.ring();
         ring.end_step();
         let limits = ring.limits;
+        let steps = limits.steps.max(1).saturating_add(usize::from(place.rank.0.is_some()));
         ring.keep(|step| *step.place() != place);
         if limits.records < usize::MAX {
             // They would never be counted out.
             ring.keep(|step| step.records() > 0);
         }
-        while ring.steps.len() >= limits.steps.max(1) {
+        while ring.steps.len() >= steps {
             ring.drop_step();
         }
         ring.steps.push_back(StepLog::new(place));

@@ -116,7 +116,7 @@ fn a_step_goes_on_in_its_files() {
 #[test]
 fn old_steps_go() {
     let dir = tempfile::tempdir().unwrap();
-    let log = Arc::new(FlightLog::new(HeldLimits { steps: 2, ..UNBOUND }));
+    let log = Arc::new(FlightLog::new(HeldLimits { steps: 1, ..UNBOUND }));
     let sink = StepSink::Memory(Arc::clone(&log));
     for step in 0..9 {
         log.begin_step(place(dir.path(), step));
