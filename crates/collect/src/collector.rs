@@ -359,7 +359,10 @@ impl State {
         }
         let Some(step) = &self.step else { return };
         for Deferred { id, name, body, .. } in deferred {
-            step.sink.close(id, &name, body.render(fetched));
+            // What was dropped until now is old.
+            if step.sink.holds(id) {
+                step.sink.close(id, &name, body.render(fetched));
+            }
         }
         let mut bad = None;
         for (module, record) in &mut self.gradients {

@@ -114,10 +114,10 @@ pub(crate) enum Rule {
     Ordinary,
     /// Arguments may be buffers to be filled. What they are afterwards is the output, and counts.
     Communication,
-    /// Returns memory as it is.
+    /// Returns memory as it is; arguments say only how much.
     Uninitialised,
-    /// Writes its first argument without reading it.
-    Overwrites,
+    /// Does not read the elements of its first argument: writes them, or makes a tensor of the same shape.
+    Ignores,
     /// Fills in a number; its first argument is read or not.
     Fills { reads: bool },
 }
@@ -133,8 +133,9 @@ impl Rule {
             "full" | "full_like" | "new_full" | "fill_" | "fill" => Rule::Fills { reads: false },
             "masked_fill" | "masked_fill_" | "index_fill" | "index_fill_" | "fill_diagonal_" | "pad"
             | "constant_pad_nd" => Rule::Fills { reads: true },
-            "zero_" | "copy_" | "set_" | "__setitem__" | "normal_" | "uniform_" | "bernoulli_"
-            | "random_" | "exponential_" | "log_normal_" | "cauchy_" | "geometric_" => Rule::Overwrites,
+            "zeros_like" | "ones_like" | "rand_like" | "randn_like" | "zero_" | "copy_" | "set_"
+            | "__setitem__" | "normal_" | "uniform_" | "bernoulli_" | "random_" | "exponential_"
+            | "log_normal_" | "cauchy_" | "geometric_" => Rule::Ignores,
             _ => Rule::Ordinary,
         }
     }
@@ -178,8 +179,8 @@ impl Watch {
         let (counts_before, counts_after) = match rule {
             Rule::Ordinary => (READ, EVERYWHERE),
             Rule::Communication => (NOWHERE, EVERYWHERE),
-            Rule::Uninitialised => (READ, NOWHERE),
-            Rule::Overwrites => (REST, EVERYWHERE),
+            Rule::Uninitialised => (NOWHERE, NOWHERE),
+            Rule::Ignores => (REST, EVERYWHERE),
             Rule::Fills { reads } => {
                 (if reads { FIRST } else { NOWHERE }, if is_filled { NOWHERE } else { EVERYWHERE })
             }
@@ -269,7 +270,7 @@ mod tests {
             ("Distributed.all_gather", Rule::Communication),
             ("Tensor.fill_", Rule::Fills { reads: false }),
             ("Tensor.masked_fill_", Rule::Fills { reads: true }),
-            ("Tensor.__setitem__", Rule::Overwrites),
+            ("Tensor.__setitem__", Rule::Ignores),
             ("Torch.log", Rule::Ordinary),
             ("Custom.Distributed", Rule::Ordinary),
             ("odd", Rule::Ordinary),
@@ -297,9 +298,9 @@ mod tests {
         assert!(raised(Rule::Ordinary, &first, &fine) && raised(Rule::Ordinary, &rest, &fine));
         assert!(!raised(Rule::Ordinary, &out, &fine) && raised(Rule::Ordinary, &fine, &first));
         assert!(!raised(Rule::Communication, &first, &fine) && raised(Rule::Communication, &fine, &first));
-        assert!(!raised(Rule::Uninitialised, &fine, &first) && raised(Rule::Uninitialised, &first, &first));
-        assert!(!raised(Rule::Overwrites, &first, &fine) && raised(Rule::Overwrites, &fine, &first));
-        assert!(raised(Rule::Overwrites, &rest, &fine));
+        assert!(!raised(Rule::Uninitialised, &first, &first));
+        assert!(!raised(Rule::Ignores, &first, &fine) && raised(Rule::Ignores, &fine, &first));
+        assert!(raised(Rule::Ignores, &rest, &fine));
         let fills = Rule::Fills { reads: true };
         assert!(raised(fills, &first, &fine) && raised(fills, &fine, &first));
         assert!(!raised(fills, &rest, &first), "by a tensor without dimensions");

@@ -204,6 +204,8 @@ class Service:
     def _fail(self, error: str) -> None:
         """Collection is over because it cannot be written; training goes on."""
         self._close_window()
+        if self._failure == error:
+            return
         self._failure = error
         logger.error(f"Collection stops: {error}. Training goes on.")
 

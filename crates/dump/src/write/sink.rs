@@ -113,12 +113,16 @@ impl StepSink {
         }
     }
 
-    fn kept_or_new(&self, id: RecordId, name: &str) -> RecordId {
-        let is_kept = match self {
+    /// Whether a record was not dropped.
+    pub fn holds(&self, id: RecordId) -> bool {
+        match self {
             StepSink::Files { skipped, .. } => id.0 >= *skipped,
             StepSink::Memory(log) => log.holds(id),
-        };
-        if is_kept { id } else { self.open_record(name) }
+        }
+    }
+
+    fn kept_or_new(&self, id: RecordId, name: &str) -> RecordId {
+        if self.holds(id) { id } else { self.open_record(name) }
     }
 
     fn change(&self, id: RecordId, change: Change) {
