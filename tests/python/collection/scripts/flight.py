@@ -9,6 +9,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -56,7 +57,8 @@ def train(rank: int, case: str, port: str) -> None:
             debugger.stop()
             debugger.step()
         dist.barrier()
-    Path(f"held{rank}.json").write_text(json.dumps(debugger.service._collector.flight_holding()))
+    service: Any = debugger.service
+    Path(f"held{rank}.json").write_text(json.dumps(service._collector.flight_holding()))
     dist.destroy_process_group()
 
 
