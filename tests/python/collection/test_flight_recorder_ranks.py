@@ -1,4 +1,4 @@
-"""The flight recorder of several ranks: what one of them finds has all of them write. Also on accelerators."""
+"""The flight recorder of several ranks: what one finds has all of them write. Also on accelerators."""
 
 from __future__ import annotations
 
