@@ -93,11 +93,11 @@ impl Findings {
         }
     }
 
-    pub(crate) fn overflows(&self) -> bool {
+    pub(crate) fn overflows(self) -> bool {
         self.first.max(self.out).max(self.rest) > Health::Finite
     }
 
-    fn of(&self, part: Part) -> Health {
+    fn of(self, part: Part) -> Health {
         match part {
             Part::First => self.first,
             Part::Out => self.out,

@@ -140,6 +140,8 @@ HEALTHY = """
 seed_all(7)
 layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.1, batch_first=True, norm_first=True)
 optimizer = torch.optim.AdamW(layer.parameters())
+dirty = torch.zeros(64)
+memory = dirty.numpy()
 most = 0
 for step in range(STEPS):
     debugger.start(layer)
@@ -148,15 +150,14 @@ for step in range(STEPS):
     scores = scores.masked_fill(torch.eye(6).bool(), float("-inf")) * 1.0
     torch.softmax(torch.cat([scores, torch.zeros(2, 6, 1)], -1), -1)
     # Memory that holds what was there before.
-    torch.full((64,), float("nan"))
-    dirty = torch.empty_like(torch.full((64,), float("nan")))
-    dirty.as_subclass(torch.Tensor).numpy()[:] = float("nan")
+    torch.empty_like(torch.full((64,), float("nan")))
+    memory[:] = float("nan")
     dirty.fill_(1.0)
-    dirty.numpy()[:] = float("inf")
+    memory[:] = float("inf")
     dirty.normal_()
-    dirty.numpy()[:] = float("nan")
+    memory[:] = float("nan")
     dirty[0:64] = 1.0
-    dirty.numpy()[:] = float("nan")
+    memory[:] = float("nan")
     torch.add(torch.ones(64), 1.0, out=dirty)
     loss = layer(torch.randn(2, 6, 16), src_mask=mask, is_causal=False).square().mean()
     loss.backward()

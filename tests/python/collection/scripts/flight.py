@@ -25,19 +25,16 @@ def train(rank: int, case: str, port: str) -> None:
     dist.init_process_group("gloo", rank=rank, world_size=2)
     torch.set_num_threads(1)
     debugger = PrecisionDebugger(config_path="./config.json")
+    buffers, into, taken = [torch.zeros(4) for _ in range(2)], torch.zeros(8), torch.zeros(4)
+    memory = [tensor.numpy() for tensor in (*buffers, into, taken)]
     for step in range(STEPS):
         debugger.start()
         x = torch.full((4,), float(step + rank))
-        # Buffers that hold anything before they are filled.
-        buffers = [torch.empty(4) for _ in range(2)]
-        for buffer in buffers:
-            buffer.numpy()[:] = float("nan")
+        # Buffers may hold anything before they are filled.
+        for array in memory:
+            array[:] = float("nan")
         dist.all_gather(buffers, x)
-        into = torch.empty(8)
-        into.numpy()[:] = float("inf")
         dist.all_gather_into_tensor(into, x)
-        taken = torch.empty(4)
-        taken.numpy()[:] = float("nan")
         works = [dist.isend(x, 1 - rank), dist.irecv(taken, 1 - rank)]
         for work in works:
             work.wait()
