@@ -42,6 +42,8 @@ class Row(NamedTuple):
     smaller: float | None = None
     """How many times smaller than the reference's overhead ours is to be."""
     idle: bool = False
+    flight: bool = False
+    """Whether ours holds its records in memory; the reference has no such thing and writes them."""
 
 
 class Times(NamedTuple):
@@ -59,6 +61,7 @@ ROWS = [
     Row("statistics L1", "statistics", "L1", most=1.4, smaller=7),
     Row("statistics mix", "statistics", "mix", most=1.7, smaller=8),
     Row("statistics L1, md5", "statistics", "L1", "md5", most=1.6, smaller=8),
+    Row("flight recorder L1", "statistics", "L1", most=1.4, smaller=7, flight=True),
     Row("tensor L1", "tensor", "L1"),
 ]
 
@@ -120,6 +123,14 @@ class Side:
 def config_file(row: Row, folder: Path, side: str) -> tuple[str, str]:
     """A configuration for one side and the directory it dumps into."""
     dump = folder / f"dump_{side}"
+    section: dict[str, Any] = {
+        "scope": [],
+        "list": [],
+        "data_mode": ["all"],
+        "summary_mode": row.summary_mode,
+    }
+    if row.flight and side == "ours":
+        section["flight_recorder"] = {"steps": 2}
     config = {
         "task": row.task,
         "dump_path": str(dump),
@@ -127,7 +138,7 @@ def config_file(row: Row, folder: Path, side: str) -> tuple[str, str]:
         # Collecting the first step puts all hooks in place; the last number keeps the tool from ending.
         "step": [0, 1_000_000] if row.idle else [],
         "level": row.level,
-        row.task: {"scope": [], "list": [], "data_mode": ["all"], "summary_mode": row.summary_mode},
+        row.task: section,
     }
     path = folder / f"{side}.json"
     path.write_text(json.dumps(config))
@@ -218,7 +229,7 @@ def print_step_row(row: Row, times: Times) -> list[bool]:
         if row.smaller is not None:
             reached.append(factor >= row.smaller)
             aims.append(f">= {row.smaller}x: {verdict(reached[-1])}")
-    records = f"{times.records[0]}/{times.records[1]}" if not row.idle else "-"
+    records = f"{times.records[0]}/{times.records[1]}" if not (row.idle or row.flight) else "-"
     print(
         f"{row.what:<22} {times.bare * 1e3:8.1f} ms  {times.ours * 1e3:8.1f} ms {ratio:6.3f}x  {theirs:>20}"
         f"  {overhead:>9}  {records:>9}  {', '.join(aims)}",

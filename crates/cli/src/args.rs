@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use crate::compare::{CompareArgs, MergeResultArgs};
 pub(crate) use crate::grad::GradArgs;
-pub(crate) use crate::overflow::OverflowArgs;
+pub(crate) use crate::overflow::{NanAnalyzeArgs, OverflowCheckArgs};
 pub(crate) use crate::rl::RlArgs;
 
 /// Numerical-accuracy debugger for deep-learning training.
@@ -37,10 +37,9 @@ pub(crate) enum Command {
     Grad(GradArgs),
     Rl(RlArgs),
     #[command(name = "nan_analyze", visible_alias = "nan-analyze")]
-    NanAnalyze(OverflowArgs),
-    /// The newer name of `nan_analyze`.
+    NanAnalyze(NanAnalyzeArgs),
     #[command(name = "overflow_check", visible_alias = "overflow-check")]
-    OverflowCheck(OverflowArgs),
+    OverflowCheck(OverflowCheckArgs),
     Inspect(InspectArgs),
     Diff(DiffArgs),
 }

@@ -59,7 +59,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Status {
         Command::MergeResult(args) => Ok(compare::merge(&args)),
         Command::Grad(args) => grad::run(&args),
         Command::Rl(args) => rl::run(&args),
-        Command::NanAnalyze(args) | Command::OverflowCheck(args) => overflow::run(cli.framework, &args),
+        Command::NanAnalyze(args) => overflow::nan_analyze(cli.framework, &args),
+        Command::OverflowCheck(args) => overflow::overflow_check(cli.framework, &args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Diff(args) => diff::run(&args),
     };

@@ -42,7 +42,7 @@ fn a_pipeline_of_three_ranks() {
         directory.path(),
         &["-f", "pytorch", "nan_analyze", "-i", &golden("p2p_pipeline"), "-o", "out"],
     );
-    assert_eq!(code, 1, "{stderr}");
+    assert_eq!(code, 0, "{stderr}");
     assert!(stderr.contains("The analyze result is saved in: out/anomaly_analyze_"), "{stderr}");
     let report = stdout.split("\nResults are in out:").next().unwrap();
     assert_eq!(
@@ -73,6 +73,8 @@ fn a_pipeline_of_three_ranks() {
     );
     let left = ["anomaly_analyze_.json", "overflow_report_.html", "overflow_report_.json"];
     assert_eq!(files(&directory.path().join("out")), left);
+    let args = ["nan_analyze", "-i", &golden("p2p_pipeline"), "-o", "out", "--fail-on-anomaly"];
+    assert_eq!(msprobe(directory.path(), &args).0, 1);
 }
 
 #[test]

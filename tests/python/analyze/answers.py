@@ -30,7 +30,7 @@ def run(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def command(step: Path, out: Path, *flags: str) -> subprocess.CompletedProcess[str]:
-    return run("nan_analyze", "-i", str(step), "-o", str(out), *flags)
+    return run("overflow_check", "-i", str(step), "-o", str(out), *flags)
 
 
 def ask(step: Path, out: Path, *flags: str) -> Answer:

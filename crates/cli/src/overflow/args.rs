@@ -1,10 +1,34 @@
-//! Flags of `msprobe nan_analyze` and `msprobe overflow_check`.
+//! Flags of `msprobe nan_analyze` and `msprobe overflow_check`: the same but for the exit code, since scripts written for the
+//! reference expect 0 from the former.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use msprobe_analyze::range::AsDtype;
 use msprobe_analyze::rules::Rule;
+
+macro_rules! files_and_examples {
+    ($exit_codes:literal, $command:literal) => {
+        concat!(
+            "Exit codes:\n",
+            $exit_codes,
+            "  2  wrong usage, or a rank could not be read (the others are still analysed)\n\n\
+             Files (TIME is in nanoseconds; none are written when there is nothing to report):\n  \
+             anomaly_analyze_TIME.json  what the reference tool names, in its format\n  \
+             overflow_report_TIME.json  the report for scripts\n  \
+             overflow_report_TIME.html  the report with the timeline of all ranks\n\n\
+             Examples:\n  ",
+            $command,
+            " -i dump/step0 -o out\n  ",
+            $command,
+            " -i dump -o out          the first step of a dump that has something\n  ",
+            $command,
+            " -i dump/step0 --as-dtype float16\n  ",
+            $command,
+            " -i dump/step0 --format json | jq .culprit"
+        )
+    };
+}
 
 /// Find the operation that made the first NaN or Inf, across all ranks of a step.
 ///
@@ -14,20 +38,40 @@ use msprobe_analyze::rules::Rule;
 /// memory that was only allocated) are left out by rules, which --list-rules shows. Ranks that are missing and dumps that
 /// end early are reported, the others are analysed all the same. Nothing is written to the dump.
 #[derive(Debug, Args)]
-#[command(after_help = "Exit codes:\n  \
-    0  no NaN and no Inf (early warnings may be there)\n  \
-    1  something is not finite, see the report\n  \
-    2  wrong usage, or a rank could not be read (the others are still analysed)\n\n\
-    Files (TIME is in nanoseconds; none are written when there is nothing to report):\n  \
-    anomaly_analyze_TIME.json  what the reference tool names, in its format\n  \
-    overflow_report_TIME.json  the report for scripts\n  \
-    overflow_report_TIME.html  the report with the timeline of all ranks\n\n\
-    Examples:\n  \
-    msprobe -f pytorch nan_analyze -i dump/step0 -o out\n  \
-    msprobe overflow_check -i dump -o out          the first step of a dump that has something\n  \
-    msprobe overflow_check -i dump/step0 --as-dtype float16\n  \
-    msprobe overflow_check -i dump/step0 --format json | jq .culprit")]
-pub(crate) struct OverflowArgs {
+#[command(after_help = files_and_examples!(
+    "  0  done, whatever was found; with --fail-on-anomaly: no NaN and no Inf\n  \
+       1  with --fail-on-anomaly: something is not finite, see the report\n",
+    "msprobe -f pytorch nan_analyze"
+))]
+pub(crate) struct NanAnalyzeArgs {
+    #[command(flatten)]
+    pub(crate) analysis: AnalysisArgs,
+
+    /// Exit code 1 when something is not finite, as `overflow_check` has it.
+    #[arg(long = "fail-on-anomaly")]
+    pub(crate) fail_on_anomaly: bool,
+}
+
+/// Find the operation that made the first NaN or Inf, across all ranks of a step (newer form of nan_analyze).
+///
+/// Reads the dumps of all ranks (statistics or tensor, level L0, L1 or mix), links their communication, and names the first
+/// operation whose inputs and parameters are finite and whose output is not: with its call stack, the statistics of its
+/// inputs, and the way it spread from there to every other rank. Values that are not finite and mean no harm (masks,
+/// memory that was only allocated) are left out by rules, which --list-rules shows. Ranks that are missing and dumps that
+/// end early are reported, the others are analysed all the same. Nothing is written to the dump.
+#[derive(Debug, Args)]
+#[command(after_help = files_and_examples!(
+    "  0  no NaN and no Inf (early warnings may be there)\n  \
+       1  something is not finite, see the report\n",
+    "msprobe overflow_check"
+))]
+pub(crate) struct OverflowCheckArgs {
+    #[command(flatten)]
+    pub(crate) analysis: AnalysisArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AnalysisArgs {
     /// Directory of a step (with rank0, rank1, …), of one rank, or of a dump with several steps.
     #[arg(
         short,

@@ -11,13 +11,23 @@ use msprobe_analyze::rules::{Rule, Rules};
 use msprobe_analyze::run::{Options, analyze};
 use msprobe_report::console::Console;
 
-pub(crate) use self::args::OverflowArgs;
-use self::args::{ReportFormat, RuleChoice};
+use self::args::{AnalysisArgs, ReportFormat, RuleChoice};
+pub(crate) use self::args::{NanAnalyzeArgs, OverflowCheckArgs};
 use crate::args::FrameworkName;
 use crate::console::Terminal;
 use crate::{Status, WithHint};
 
-pub(crate) fn run(framework: Option<FrameworkName>, args: &OverflowArgs) -> Result<Status> {
+pub(crate) fn nan_analyze(framework: Option<FrameworkName>, args: &NanAnalyzeArgs) -> Result<Status> {
+    let status = run(framework, &args.analysis)?;
+    let is_told = status == Status::Differs && !args.fail_on_anomaly;
+    Ok(if is_told { Status::Ok } else { status })
+}
+
+pub(crate) fn overflow_check(framework: Option<FrameworkName>, args: &OverflowCheckArgs) -> Result<Status> {
+    run(framework, &args.analysis)
+}
+
+fn run(framework: Option<FrameworkName>, args: &AnalysisArgs) -> Result<Status> {
     if args.list_rules {
         print_rules()?;
         return Ok(Status::Ok);
