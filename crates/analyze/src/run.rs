@@ -149,7 +149,9 @@ fn analyze_step(
     }
     let links = Links::find(&ranks);
     outcome.problems.extend(missing_ranks(links.missing_ranks()));
-    let picture = Picture::find(&ranks, &links, &constructs, &options.rules);
+    let (picture, phases) =
+        rayon::join(|| Picture::find(&ranks, &links, &constructs, &options.rules), || phases::find(&ranks));
+    outcome.phases = phases;
     let shown = picture.origins.len().min(MOST_FINDINGS);
     outcome.more_births = picture.origins.len() - shown;
     outcome.births =
@@ -157,7 +159,6 @@ fn analyze_step(
     outcome.spread = picture.arrivals.iter().filter_map(|arrival| Spread::of(arrival, &ranks)).collect();
     outcome.exchanges = links.len();
     outcome.unpaired = links.unpaired().len();
-    outcome.phases = phases::find(&ranks);
     outcome.warnings = warned(&ranks, ranges);
     outcome.ranks = ranks
         .iter()

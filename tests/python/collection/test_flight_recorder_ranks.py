@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.python.analyze.answers import ask
 from tests.python.collection import runs
 from tests.python.collection.scripts.flight import BAD_STEP
 
@@ -49,6 +50,16 @@ def test_one_rank_has_all_of_them_write(case: str, ranks: dict[str, runs.Result]
     assert result.stdout.count("msprobe ends successfully.") == 2
     for rank in (0, 1):
         assert json.loads((result.folder / f"held{rank}.json").read_text()) == [0, 0, 0]
+
+
+@pytest.mark.parametrize("case", ["together", "late"])
+def test_the_analysis_finds_in_it_what_set_it_off(
+    case: str, ranks: dict[str, runs.Result], tmp_path: Path
+) -> None:
+    answer = ask(ranks[case].ok().folder / "dump", tmp_path).report
+    assert [(birth["rank"], birth["operation"]) for birth in answer["births"]] == [(1, "Torch.log.0.forward")]
+    assert answer["step"].endswith(f"step{BAD_STEP}")
+    assert len(answer["clean_steps"]) == 1 and not answer["problems"]
 
 
 def test_buffers_that_are_received_into_do_not_count(ranks: dict[str, runs.Result]) -> None:
