@@ -1,8 +1,8 @@
 """Dumps of many ranks, made by repeating a small real one.
 
 The seed is one block of a model on two ranks, at three steps: healthy, with a NaN that is born on rank 1, and
-handed the NaN. A rank of the result is a deep model: healthy blocks, the block with the birth in the middle, and
-blocks after it. Only what must differ is changed: numbers of calls and blocks, ranks, groups and neighbours.
+handed the NaN. A rank of the result is a deep model: healthy blocks, the block with the birth in the middle,
+and blocks after it. Only what must differ is changed: numbers of calls and blocks, ranks, groups, neighbours.
 """
 
 from __future__ import annotations
@@ -20,7 +20,13 @@ CALL = re.compile(r"^(.*)\.(\d+)\.(?:forward|backward)$")
 MODULE = "Module.blocks.0."
 # The other collectives of the seed are those of all ranks.
 IN_GROUP = ("Distributed.all_gather.0.forward", "Distributed.all_reduce.1.forward")
-HEAD = '{\n "task": "statistics",\n "level": "mix",\n "framework": "pytorch",\n "dump_data_dir": null,\n "data": {\n'
+HEAD = """{
+ "task": "statistics",
+ "level": "mix",
+ "framework": "pytorch",
+ "dump_data_dir": null,
+ "data": {
+"""
 
 Record = dict[str, Any]
 

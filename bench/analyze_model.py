@@ -1,7 +1,7 @@
 """The model behind the seed of the NaN analysis: a transformer block whose parts talk to other ranks.
 
-A block exchanges activations with its neighbour, gathers them within a group and sums them over all ranks. The
-NaN is born between the last two, so that it reaches everyone at once by the sum.
+A block exchanges activations with its neighbour, gathers them within a group and sums them over all ranks.
+The NaN is born between the last two, so that it reaches everyone at once by the sum.
 """
 
 from __future__ import annotations
