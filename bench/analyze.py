@@ -154,9 +154,9 @@ def measure(row: Row, seed: Seed, binary: Path, place: Path, reached: list[bool]
         times = slow.seconds / fastest.seconds
         ratio = f"{times:.1f}x"
         aims.append(aim(f">= {row.times:g}x", times >= (row.times or 0)))
-    what = f"{row.shape.ranks} x {made.records}, {row.what}"
+    what, spent = f"{row.shape.ranks} x {made.records}, {row.what}", taken(fastest)
     print(
-        f"{what:<{WIDTH}} {made.size_bytes / MEGA:>6.0f} MB  {taken(fastest)}  {beside:>{len(taken(fastest))}}  "
+        f"{what:<{WIDTH}} {made.size_bytes / MEGA:>6.0f} MB  {spent}  {beside:>{len(spent)}}  "
         f"{ratio:>7}  {', '.join(aims)}",
         flush=True,
     )
