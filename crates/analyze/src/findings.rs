@@ -2,6 +2,7 @@
 
 use msprobe_dump::hash::FastMap;
 
+use crate::advice::advice;
 use crate::causes::{Cause, Making, forward_name, modules_around};
 use crate::context::{Construct, find_stacks};
 use crate::elements::{ElementCounts, count};
@@ -74,6 +75,8 @@ pub struct Finding {
     pub values: Kinds,
     /// Why it is to blame.
     pub reason: String,
+    /// What usually makes this operation do so, where its inputs show it.
+    pub advice: Option<String>,
     /// The parameter, if it is one and its name is known.
     pub parameter: Option<String>,
     /// The modules around it, outermost first.
@@ -109,6 +112,17 @@ pub fn findings_of(
                 notes.push(format!("rank {}: {error}", dump.dir.rank));
                 Vec::new()
             });
+            let kind = kind_of(origin.cause, record);
+            let made = match record.kinds(Role::Output) {
+                Kinds::NONE => record.kinds(Role::Input) | record.kinds(Role::Parameter),
+                kinds => kinds,
+            };
+            let advice = match origin.cause {
+                Cause::Made(Making::Computed | Making::InCommunication) => {
+                    advice(record.function(), record.is_backward(), kind, &values, made)
+                }
+                _ => None,
+            };
             let (outputs, inputs): (Vec<Value>, Vec<Value>) =
                 values.into_iter().partition(|value| value.role == Role::Output);
             let modules = modules_around(construct, record);
@@ -116,7 +130,6 @@ pub fn findings_of(
                 Cause::Parameter => parameter_of(dump, record, &modules),
                 _ => None,
             };
-            let kind = kind_of(origin.cause, record);
             let elements = match &dump.tensor_dir {
                 Some(dir) => elements_of(dir, inputs.iter().chain(&outputs), dump.dir.rank, notes),
                 None => Vec::new(),
@@ -126,11 +139,9 @@ pub fn findings_of(
                 operation: record.name.to_string(),
                 kind,
                 is_backward: record.is_backward(),
-                values: match record.kinds(Role::Output) {
-                    Kinds::NONE => record.kinds(Role::Input) | record.kinds(Role::Parameter),
-                    kinds => kinds,
-                },
+                values: made,
                 reason: reason_of(origin.cause, kind, dump, record),
+                advice,
                 parameter,
                 modules,
                 stack: stacks.get(&origin.at).cloned().unwrap_or_default(),

@@ -1,5 +1,6 @@
 //! One dump of several ranks: which operation made the first NaN or infinity, and how it spread.
 
+mod advice;
 pub mod causes;
 pub mod communication;
 pub mod context;

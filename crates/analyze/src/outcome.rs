@@ -1,8 +1,6 @@
 //! The answer: what was found in a step, and its words for people and for scripts.
 
 mod json;
-#[cfg(test)]
-mod tests;
 pub(crate) mod text;
 
 use std::path::PathBuf;

@@ -13,7 +13,7 @@ use msprobe_report::{
 use crate::causes::Cause;
 use crate::findings::{Finding, record_at};
 use crate::links::At;
-use crate::outcome::text::said;
+use crate::outcome::text::{frames_to_show, said};
 use crate::outcome::{Outcome, Status};
 use crate::record::{Kinds, Record, Role};
 
@@ -63,6 +63,7 @@ const BIRTH_HEADERS: [&str; 9] =
 fn verdict(outcome: &Outcome) -> String {
     let mut lines = vec![outcome.headline()];
     lines.extend(outcome.culprit().map(|culprit| culprit.reason.clone()));
+    lines.extend(outcome.culprit().and_then(|culprit| culprit.advice.clone()));
     lines.join("\n")
 }
 
@@ -73,7 +74,7 @@ fn facts(outcome: &Outcome) -> Vec<(String, String)> {
         ("Communications".to_owned(), outcome.exchanges.to_string()),
     ];
     if let Some(culprit) = outcome.culprit() {
-        let frame = culprit.stack.iter().find(|frame| !frame.contains("/msprobe/"));
+        let frame = frames_to_show(&culprit.stack).into_iter().next();
         facts.extend(frame.map(|frame| ("Called at".to_owned(), frame.clone())));
         if !culprit.modules.is_empty() {
             facts.push(("Module".to_owned(), culprit.modules.join(" > ")));
@@ -214,7 +215,12 @@ impl<'a> Drawing<'a> {
         let mut lanes = Vec::new();
         for (index, summary) in self.outcome.ranks.iter().enumerate() {
             let rank = index as u32;
-            let polluted: Vec<u32> = self.outcome.picture.polluted(rank).collect();
+            // The gradients of parameters stand where their module was called, long before they were made.
+            let is_in_place = |record: &u32| {
+                record_at(&self.outcome.dumps, At { rank, record: *record })
+                    .is_some_and(|(_, record)| !record.is_parameter_gradient())
+            };
+            let polluted: Vec<u32> = self.outcome.picture.polluted(rank).filter(is_in_place).collect();
             let time = |record: u32| self.time(At { rank, record });
             let end = time(summary.records.saturating_sub(1) as u32) + 1;
             let first = polluted.iter().map(|record| time(*record)).min();
@@ -228,7 +234,7 @@ impl<'a> Drawing<'a> {
             match (first, last) {
                 (Some(first), Some(last)) => {
                     add(0, first, Tone::Good, "all finite".to_owned());
-                    add(first, last, Tone::Bad, format!("{} records are not finite", polluted.len()));
+                    add(first, last, Tone::Bad, format!("{} records are not finite", summary.anomalies));
                     add(last, end, Tone::Good, "all finite".to_owned());
                 }
                 _ => add(0, end, Tone::Good, "all finite".to_owned()),
@@ -348,7 +354,7 @@ fn detail(record: &Record, cause: Option<Cause>, birth: Option<&Finding>) -> Str
     }
     if let Some(birth) = birth {
         lines.insert(0, birth.reason.clone());
-        lines.extend(birth.stack.iter().find(|frame| !frame.contains("/msprobe/")).cloned());
+        lines.extend(frames_to_show(&birth.stack).into_iter().next().cloned());
     }
     lines.join("\n")
 }

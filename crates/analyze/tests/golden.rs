@@ -1,6 +1,6 @@
 //! The first anomaly across ranks, against recorded results of the reference.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

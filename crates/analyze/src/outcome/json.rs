@@ -98,6 +98,7 @@ fn finding(finding: &Finding) -> JsonValue {
         "phase": if finding.is_backward { "backward" } else { "forward" },
         "values": finding.values.names(),
         "reason": finding.reason,
+        "advice": finding.advice,
         "parameter": finding.parameter,
         "modules": finding.modules,
         "stack": finding.stack,

@@ -175,6 +175,7 @@ fn evidence(finding: &Finding) -> Vec<String> {
         if finding.is_backward { "backward" } else { "forward" }
     )];
     lines.push(format!("  {}", finding.reason));
+    lines.extend(finding.advice.iter().map(|advice| format!("  {advice}")));
     if let Some(parameter) = &finding.parameter {
         lines.push(format!("  parameter  {parameter}"));
     }
@@ -187,7 +188,7 @@ fn evidence(finding: &Finding) -> Vec<String> {
         lines.push(format!("  … {} more tensors", values.len() - TENSORS));
     }
     lines.extend(finding.elements.iter().map(elements_line));
-    let mut frames = finding.stack.iter().filter(|frame| !is_of_the_tool(frame)).take(FRAMES);
+    let mut frames = frames_to_show(&finding.stack).into_iter().take(FRAMES);
     if let Some(first) = frames.next() {
         lines.push(format!("  called at  {}", one_line(first)));
         lines.extend(frames.map(|frame| format!("             {}", one_line(frame))));
@@ -227,9 +228,14 @@ fn hop_line(hop: &Hop) -> String {
     format!("  rank {}  {}{how}", hop.rank, hop.operation)
 }
 
-/// Frames of the wrapper through which the call was recorded.
-fn is_of_the_tool(frame: &str) -> bool {
-    frame.contains("/msprobe/") || frame.contains("<tool>")
+/// The frames of the user's own code, or all but the wrapper's if there are none.
+pub(crate) fn frames_to_show(stack: &[String]) -> Vec<&String> {
+    let is_of_the_tool = |frame: &str| frame.contains("/msprobe/") || frame.contains("<tool>");
+    let is_of_a_library =
+        |frame: &str| frame.contains("/site-packages/torch/") || frame.contains("/multiprocessing/");
+    let outside: Vec<&String> = stack.iter().filter(|frame| !is_of_the_tool(frame)).collect();
+    let own: Vec<&String> = outside.iter().filter(|frame| !is_of_a_library(frame)).copied().collect();
+    if own.is_empty() { outside } else { own }
 }
 
 fn one_line(frame: &str) -> String {

@@ -99,7 +99,7 @@ pub(super) struct Graph<'a> {
     pub after: Vec<(u32, u32)>,
     /// Ranks that calls name.
     pub peers: Peers,
-    /// For each call the first of a chain of calls it is connected with, made by [`Graph::connect`].
+    /// For each call the first of those that hold together with it, found by [`Graph::connect`].
     pub leaders: Vec<u32>,
 }
 
@@ -234,7 +234,7 @@ fn root(function: &str) -> Option<Direction> {
 }
 
 /// Where a rank stands in a call, and whether the arguments by position were asked.
-fn direction(function: &str, call: &Communication, rank: i64) -> (Direction, bool) {
+pub(super) fn direction(function: &str, call: &Communication, rank: i64) -> (Direction, bool) {
     let facing = |named: Direction, value: i64| if value == rank { named } else { named.opposite() };
     let sources = [call.src, call.src_group].map(|argument| (Direction::Source, argument));
     let destinations = [call.dst, call.dst_group].map(|argument| (Direction::Destination, argument));

@@ -174,3 +174,110 @@ fn put_map(text: &mut JsonText, members: &[(Cow<'_, str>, Json<'_>)]) {
     }
     text.end_object();
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use msprobe_report::console::Level;
+
+    use super::*;
+    use crate::phases::find;
+    use crate::rank::RankDir;
+
+    #[derive(Default)]
+    struct Kept(Mutex<Vec<String>>);
+
+    impl Console for Kept {
+        fn log(&self, _: Level, text: &str) {
+            self.0.lock().unwrap().push(text.to_owned());
+        }
+        fn begin(&self, _: &'static str, _: u64) {}
+        fn advance(&self, _: u64) {}
+        fn end(&self) {}
+    }
+
+    const BAD: &str = "{\"Max\": NaN}";
+
+    /// The text written for one record of rank 3 with these files, and the warnings.
+    fn written(name: &str, record: &str, files: &[(&str, &str)]) -> (String, Vec<String>) {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("dump.json"), format!("{{\"data\": {{\"{name}\": {record}}}}}")).unwrap();
+        for (file, text) in files {
+            fs::write(dir.path().join(file), text).unwrap();
+        }
+        let place = RankDir { rank: 3, path: dir.path().to_owned() };
+        let ranks = [RankDump::read(place, &mut (), &|_| ()).unwrap()];
+        let console = Kept::default();
+        let path = write(&find(&ranks), &ranks, dir.path(), 0, &console).unwrap();
+        (fs::read_to_string(path).unwrap(), console.0.into_inner().unwrap())
+    }
+
+    #[test]
+    fn values_are_written_as_python_does() {
+        let output = "[{\"Max\": Infinity, \"Min\": -Infinity, \"Mean\": 1e-7, \"Norm\": 1E+22, \"n\": 12345678901234567890123, \
+                      \"x\": 0.10, \"é\": \"\\u00e9\\t☃\", \"e\": [], \"m\": {}, \"x\": 2, \"b\": [true, null]}]";
+        let (text, warnings) = written(
+            "Torch.a.0.backward",
+            &format!("{{\"input\": [], \"input_args\": [1], \"output\": {output}}}"),
+            &[
+                ("construct.json", "{\"Torch.a.0.backward\": \"M\"}"),
+                ("stack.json", "{\"Torch.a.0.backward\": [\"f\"]}"),
+            ],
+        );
+        let expected = "{
+  \"rank_3\": [
+    {
+      \"op_name\": \"Torch.a.0.backward\",
+      \"data_info\": {
+        \"input\": [],
+        \"output\": [
+          {
+            \"Max\": Infinity,
+            \"Min\": -Infinity,
+            \"Mean\": 1e-07,
+            \"Norm\": 1e+22,
+            \"n\": 12345678901234567890123,
+            \"x\": 2,
+            \"\\u00e9\": \"\\u00e9\\t\\u2603\",
+            \"e\": [],
+            \"m\": {},
+            \"b\": [
+              true,
+              null
+            ]
+          }
+        ]
+      },
+      \"construct_info\": [
+        \"M\",
+        \"Torch.a.0.backward\"
+      ],
+      \"stack_info\": [
+        \"f\"
+      ]
+    }
+  ]
+}";
+        assert_eq!(text, expected);
+        assert!(warnings.is_empty(), "{warnings:?}");
+    }
+
+    #[test]
+    fn what_is_absent_is_empty() {
+        let (text, warnings) = written("Torch.a.0.forward", &format!("{{\"output\": [{BAD}]}}"), &[]);
+        let text = text.split_whitespace().collect::<String>();
+        assert!(text.contains("\"input_args\":[],\"input_kwargs\":{},\"output\":[{\"Max\":NaN}]"), "{text}");
+        assert!(text.contains("\"construct_info\":[\"Torch.a.0.forward\"],\"stack_info\":{}"), "{text}");
+        assert_eq!(warnings.len(), 2, "{warnings:?}");
+        assert!(warnings[0].contains("construct.json") && warnings[1].contains("stack.json"), "{warnings:?}");
+    }
+
+    #[test]
+    fn broken_files_are_warnings() {
+        let files = [("construct.json", "{\"Torch.a.0.backward\": \"M\", \"x"), ("stack.json", "[]")];
+        let (text, warnings) = written("Torch.a.0.backward", &format!("{{\"output\": [{BAD}]}}"), &files);
+        assert!(text.contains("\"M\"") && text.contains("\"stack_info\": {}"), "{text}");
+        assert_eq!(warnings.len(), 2, "{warnings:?}");
+    }
+}

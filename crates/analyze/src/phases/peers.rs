@@ -10,13 +10,16 @@ pub(super) struct Peers {
     positions: FastMap<i64, u32>,
     by_ranks: FastMap<Vec<i64>, u32>,
     sets: Vec<Set>,
+    /// Words of bits, one bit per rank with a dump, so many words per set.
+    bits: Vec<u64>,
+    words: usize,
+    /// Memory for the ranks of one call.
+    scratch: Vec<i64>,
 }
 
 struct Set {
     /// Positions of its ranks, ascending.
     positions: Vec<u32>,
-    /// The same as bits.
-    bits: Vec<u64>,
     /// Ranks without a dump.
     missing: Vec<i64>,
 }
@@ -31,19 +34,29 @@ impl Peers {
     /// Of the ranks that have a dump, in their order.
     pub(super) fn new(ranks: impl Iterator<Item = u32>) -> Peers {
         let mut positions = FastMap::default();
-        for (position, rank) in ranks.enumerate() {
-            positions.entry(i64::from(rank)).or_insert(position as u32);
+        let mut count = 0;
+        for rank in ranks {
+            positions.entry(i64::from(rank)).or_insert(count);
+            count += 1;
         }
-        Peers { positions, by_ranks: FastMap::default(), sets: Vec::new() }
+        let words = (count as usize).div_ceil(64);
+        Peers {
+            positions,
+            by_ranks: FastMap::default(),
+            sets: Vec::new(),
+            bits: Vec::new(),
+            words,
+            scratch: Vec::new(),
+        }
     }
 
     /// The set of what a call names: the ranks given by keyword, or else all whole numbers given by place; and the
     /// ranks of its group, if that was given by keyword.
     pub(super) fn of(&mut self, call: &Communication) -> u32 {
-        let mut ranks: Vec<i64> = [[call.dst, call.dst_group], [call.src, call.src_group]]
-            .into_iter()
-            .filter_map(first_given)
-            .collect();
+        let mut ranks = std::mem::take(&mut self.scratch);
+        ranks.clear();
+        let keywords = [[call.dst, call.dst_group], [call.src, call.src_group]];
+        ranks.extend(keywords.into_iter().filter_map(first_given));
         if ranks.is_empty() {
             ranks.extend(&call.ints);
         }
@@ -51,17 +64,18 @@ impl Peers {
         ranks.sort_unstable();
         ranks.dedup();
         if let Some(&id) = self.by_ranks.get(&ranks) {
+            self.scratch = ranks;
             return id;
         }
-        let mut set = Set { positions: Vec::new(), bits: Vec::new(), missing: Vec::new() };
+        let mut set = Set { positions: Vec::new(), missing: Vec::new() };
+        let start = self.bits.len();
+        self.bits.resize(start + self.words, 0);
         for rank in &ranks {
             let Some(&position) = self.positions.get(rank) else {
                 set.missing.push(*rank);
                 continue;
             };
-            let word = position as usize / 64;
-            set.bits.resize(set.bits.len().max(word + 1), 0);
-            set.bits[word] |= 1 << (position % 64);
+            self.bits[start + position as usize / 64] |= 1 << (position % 64);
             set.positions.push(position);
         }
         let id = self.sets.len() as u32;
@@ -81,10 +95,10 @@ impl Peers {
         self.sets[id as usize].is_empty()
     }
 
-    /// Whether a rank is in a set.
+    /// Whether a rank is in a set, by its position.
     pub(super) fn contains(&self, id: u32, position: u32) -> bool {
-        let word = self.sets[id as usize].bits.get(position as usize / 64);
-        word.is_some_and(|word| word >> (position % 64) & 1 == 1)
+        let word = self.bits[id as usize * self.words + position as usize / 64];
+        word >> (position % 64) & 1 == 1
     }
 
     /// Whether a set names ranks other than this one; naming none means all.

@@ -10,7 +10,7 @@ type Order = (u32, u32, usize, bool, u32, u32);
 
 impl Graph<'_> {
     /// The first anomaly along the communication calls: position of its rank, and its record.
-    pub(super) fn first_anomaly(&mut self) -> Option<(u32, u32)> {
+    pub(super) fn first_anomaly(&self) -> Option<(u32, u32)> {
         let components = self.components();
         let mut queues: Vec<_> =
             (0..self.ranks.len()).map(|rank| self.leaders_by_layer(rank).into_iter()).collect();
@@ -37,23 +37,22 @@ impl Graph<'_> {
     }
 
     /// The calls that hold together, by their leader. Calls that do not matter are in none.
-    fn components(&mut self) -> FastMap<u32, Vec<u32>> {
+    fn components(&self) -> FastMap<u32, Vec<u32>> {
         let mut components: FastMap<u32, Vec<u32>> = FastMap::default();
         for index in 0..self.nodes.len() as u32 {
             if self.nodes[index as usize].matters() {
-                let leader = self.leader(index);
-                components.entry(leader).or_default().push(index);
+                components.entry(self.leaders[index as usize]).or_default().push(index);
             }
         }
         components
     }
 
     /// The leaders of a rank's calls that matter, the lowest layer first.
-    fn leaders_by_layer(&mut self, rank: usize) -> Vec<u32> {
+    fn leaders_by_layer(&self, rank: usize) -> Vec<u32> {
         let mut calls: Vec<usize> =
             self.of_rank[rank].clone().filter(|index| self.nodes[*index].matters()).collect();
         calls.sort_by_key(|index| self.nodes[*index].layer);
-        calls.into_iter().map(|index| self.leader(index as u32)).collect()
+        calls.into_iter().map(|index| self.leaders[index]).collect()
     }
 
     /// The first anomaly of a component.

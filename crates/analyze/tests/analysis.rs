@@ -1,0 +1,299 @@
+//! Whole analyses of small dumps made by hand: rules, ranks that are missing, files that end early, steps, communication.
+
+use std::fs;
+use std::path::Path;
+
+use msprobe_analyze::outcome::{Outcome, Status};
+use msprobe_analyze::rules::{Rule, Rules};
+use msprobe_analyze::run::{Options, analyze};
+use msprobe_report::console::Silent;
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+/// Tensors by letter: `f` finite, `n` NaN, `i` Inf, `m` a mask; the number is its size.
+fn tensor(spec: &str) -> String {
+    let (kind, size) = spec.split_at(1);
+    let (max, min) = match kind {
+        "n" => ("NaN", "NaN"),
+        "i" => ("Infinity", "0.0"),
+        "m" => ("1.0", "-Infinity"),
+        _ => ("1.0", "-1.0"),
+    };
+    format!(
+        "{{\"type\": \"torch.Tensor\", \"dtype\": \"torch.float32\", \"shape\": [{size}], \"Max\": {max}, \"Min\": {min}, \
+         \"Mean\": 0.5, \"Norm\": 1.5, \"requires_grad\": false}}"
+    )
+}
+
+fn tensors(specs: &str) -> String {
+    specs.split_whitespace().map(tensor).collect::<Vec<_>>().join(", ")
+}
+
+/// `name: inputs > outputs`, with further arguments as JSON after `|` and arguments by name after `#`.
+fn record(line: &str) -> String {
+    let (name, rest) = line.split_once(": ").unwrap();
+    let (rest, named) = rest.split_once('#').unwrap_or((rest, ""));
+    let (values, more) = rest.split_once('|').unwrap_or((rest, ""));
+    let (inputs, outputs) = values.split_once('>').unwrap();
+    let mut args = tensors(inputs);
+    if !more.trim().is_empty() {
+        args = [args, more.trim().to_owned()]
+            .iter()
+            .filter(|part| !part.is_empty())
+            .cloned()
+            .collect::<Vec<_>>()
+            .join(", ");
+    }
+    if name.contains(".backward") {
+        return format!("\"{name}\": {{\"input\": [{args}], \"output\": [{}]}}", tensors(outputs));
+    }
+    format!(
+        "\"{name}\": {{\"input_args\": [{args}], \"input_kwargs\": {{{named}}}, \"output\": [{}], \"is_recompute\": false}}",
+        tensors(outputs)
+    )
+}
+
+fn dump(lines: &[&str]) -> String {
+    let records: Vec<String> = lines.iter().map(|line| record(line)).collect();
+    format!(
+        "{{\"task\": \"statistics\", \"level\": \"L1\", \"framework\": \"pytorch\", \"dump_data_dir\": null, \"data\": \
+         {{{}}}}}",
+        records.join(",\n")
+    )
+}
+
+fn write_rank(step: &Path, rank: usize, lines: &[&str]) {
+    let dir = step.join(format!("rank{rank}"));
+    fs::create_dir_all(&dir).unwrap();
+    fs::write(dir.join("dump.json"), dump(lines)).unwrap();
+    fs::write(dir.join("construct.json"), "{}").unwrap();
+    fs::write(dir.join("stack.json"), "{}").unwrap();
+}
+
+fn step(ranks: &[&[&str]]) -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for (rank, lines) in ranks.iter().enumerate() {
+        write_rank(dir.path(), rank, lines);
+    }
+    dir
+}
+
+fn look_at(step: &Path) -> Outcome {
+    analyze(step, &Options::default(), &Silent).unwrap()
+}
+
+fn births(outcome: &Outcome) -> Vec<(u32, &str, &str)> {
+    outcome.births.iter().map(|birth| (birth.rank, &*birth.operation, birth.kind.name())).collect()
+}
+
+fn without(rules: &[Rule]) -> Options {
+    Options { rules: Rules::without(rules), ..Options::default() }
+}
+
+const FILL: &str = "{\"type\": \"float\", \"value\": -Infinity}";
+
+#[test]
+fn rules_excuse_until_they_are_switched_off() {
+    let masked = format!("Tensor.masked_fill.0.forward: f4 > m4 | {FILL}");
+    let lines = [
+        "Torch.empty.0.forward: > n9",
+        "Tensor.view.0.forward: n9 > n3",
+        &masked,
+        "Torch.softmax.0.forward: m4 > f4",
+    ];
+    let dir = step(&[&lines]);
+    let outcome = look_at(dir.path());
+    assert_eq!(outcome.status(), Status::Clean);
+    assert_eq!(
+        outcome.harmless().iter().map(|excused| excused.rule).collect::<Vec<_>>(),
+        [Rule::Uninitialized, Rule::Uninitialized, Rule::Mask]
+    );
+    let outcome = analyze(dir.path(), &without(&[Rule::Uninitialized]), &Silent).unwrap();
+    assert_eq!(births(&outcome), [(0, "Torch.empty.0.forward", "produced")]);
+    // Without the rule for masks, the one for numbers given on purpose still holds: the softmax ends it.
+    let outcome = analyze(dir.path(), &without(&[Rule::Mask]), &Silent).unwrap();
+    assert_eq!(outcome.status(), Status::Clean);
+    let outcome = analyze(dir.path(), &without(&[Rule::Mask, Rule::ExplicitFill]), &Silent).unwrap();
+    assert_eq!(births(&outcome), [(0, "Tensor.masked_fill.0.forward", "produced")]);
+}
+
+#[test]
+fn harm_that_goes_on_is_no_excuse() {
+    let filled = format!("Torch.full.0.forward: > m4 | {FILL}");
+    let dir = step(&[&[&filled, "Torch.mul.0.forward: m4 f4 > n4"]]);
+    let outcome = look_at(dir.path());
+    assert_eq!(births(&outcome), [(0, "Torch.full.0.forward", "produced")]);
+    assert!(outcome.births[0].reason.contains("argument"), "{}", outcome.births[0].reason);
+    let dir = step(&[&["Torch.empty.0.forward: > n9", "Torch.mul.0.forward: n9 f9 > n9"]]);
+    let outcome = look_at(dir.path());
+    assert_eq!(births(&outcome), [(0, "Torch.mul.0.forward", "produced")]);
+    assert!(outcome.births[0].reason.contains("written"), "{}", outcome.births[0].reason);
+    let dir = step(&[&[&filled, "Torch.softmax.0.forward: m4 > n4"]]);
+    assert_eq!(births(&look_at(dir.path())), [(0, "Torch.softmax.0.forward", "produced")]);
+}
+
+#[test]
+fn receive_buffers_count_only_without_their_rule() {
+    let to_1 = "Distributed.send.0.forward: f4 > f4 | {\"type\": \"int\", \"value\": 1}";
+    let from_0 = "Distributed.recv.0.forward: n4 > f4 | {\"type\": \"int\", \"value\": 0}";
+    let dir = step(&[&[to_1], &[from_0, "Torch.add.0.forward: f4 > f4"]]);
+    assert_eq!(look_at(dir.path()).status(), Status::Clean);
+    let outcome = analyze(dir.path(), &without(&[Rule::ReceiveBuffer]), &Silent).unwrap();
+    assert_eq!(births(&outcome), [(1, "Distributed.recv.0.forward", "input")]);
+}
+
+#[test]
+fn what_comes_from_a_rank_without_a_dump_is_said_once() {
+    let call = "Distributed.all_reduce.0.forward: f4 > n4 # \"group\": {\"type\": \"torch.ProcessGroup\", \"group_ranks\": \
+                [0, 1, 2], \"group_id\": \"ab\"}";
+    let dir = step(&[&[call, "Torch.add.0.forward: n4 > n4"], &[call]]);
+    let outcome = look_at(dir.path());
+    assert_eq!(births(&outcome), [(0, "Distributed.all_reduce.0.forward", "missing_rank")]);
+    assert!(outcome.births[0].reason.contains("rank 2"), "{}", outcome.births[0].reason);
+    assert_eq!(outcome.spread.len(), 1);
+    // With the third rank there and finite, the communication itself is to blame.
+    write_rank(dir.path(), 2, &[call]);
+    assert_eq!(births(&look_at(dir.path())), [(0, "Distributed.all_reduce.0.forward", "communication")]);
+}
+
+#[test]
+fn a_dump_that_ends_early_and_a_rank_without_one_are_reported() {
+    let lines =
+        ["Torch.log.0.forward: f4 > n4", "Torch.add.0.forward: n4 > n4", "Torch.add.1.forward: n4 > n4"];
+    let dir = step(&[&lines, &["Torch.add.0.forward: f4 > f4"]]);
+    let path = dir.path().join("rank0/dump.json");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, &text[..text.len() - 60]).unwrap();
+    fs::create_dir(dir.path().join("rank7")).unwrap();
+    fs::remove_file(dir.path().join("rank0/construct.json")).unwrap();
+    fs::remove_file(dir.path().join("rank0/stack.json")).unwrap();
+    let outcome = look_at(dir.path());
+    assert_eq!(births(&outcome), [(0, "Torch.log.0.forward", "produced")]);
+    assert_eq!(outcome.unreadable, [7]);
+    for part in ["not written to its end", "rank 7", "construct.json", "stack"] {
+        assert!(
+            outcome.problems.iter().any(|problem| problem.contains(part)),
+            "{part}: {:?}",
+            outcome.problems
+        );
+    }
+}
+
+#[test]
+fn posted_receives_that_wait_for_each_other_are_followed() {
+    let receive = |from: usize, out: &str| {
+        format!("Distributed.irecv.0.forward: f4 > {out} # \"src\": {{\"type\": \"int\", \"value\": {from}}}")
+    };
+    let send = |to: usize, value: &str| {
+        format!(
+            "Distributed.isend.0.forward: {value} > {value} # \"dst\": {{\"type\": \"int\", \"value\": {to}}}"
+        )
+    };
+    let zero = [receive(1, "n4"), send(1, "f4"), "Torch.add.0.forward: n4 > n4".to_owned()];
+    let one = [receive(0, "f4"), "Torch.log.0.forward: f4 > n4".to_owned(), send(0, "n4")];
+    let zero: Vec<&str> = zero.iter().map(String::as_str).collect();
+    let one: Vec<&str> = one.iter().map(String::as_str).collect();
+    let dir = step(&[&zero, &one]);
+    let outcome = look_at(dir.path());
+    assert_eq!(births(&outcome), [(1, "Torch.log.0.forward", "produced")]);
+    assert_eq!((outcome.spread[0].rank, outcome.spread[0].from_rank), (0, Some(1)));
+    let chain: Vec<&str> = outcome.births[0].chain.iter().map(|hop| &*hop.operation).collect();
+    assert_eq!(chain, ["Torch.log.0.forward", "Distributed.isend.0.forward", "Distributed.irecv.0.forward"]);
+}
+
+#[test]
+fn backward_of_a_forward_that_was_not_finite_is_no_origin() {
+    let dir = step(&[&[
+        "Torch.exp.0.forward: f4 > i4",
+        "Torch.sum.0.forward: i4 > i1",
+        "Torch.sum.0.backward: f1 > f4",
+        "Torch.exp.0.backward: f4 > n5",
+    ]]);
+    assert_eq!(births(&look_at(dir.path())), [(0, "Torch.exp.0.forward", "produced")]);
+    let dir = step(&[&["Torch.sqrt.0.forward: f4 > f4", "Torch.sqrt.0.backward: f4 > i4"]]);
+    assert_eq!(births(&look_at(dir.path())), [(0, "Torch.sqrt.0.backward", "produced")]);
+}
+
+#[test]
+fn the_first_step_with_something_is_told_and_clean_ones_leave_no_files() {
+    let root = tempfile::tempdir().unwrap();
+    for number in [0, 2, 10] {
+        let lines: &[&str] = match number {
+            0 => &["Torch.log.0.forward: f4 > f4"],
+            2 => &["Torch.log.0.forward: f4 > n4"],
+            _ => &["Torch.exp.0.forward: f4 > i4"],
+        };
+        write_rank(&root.path().join(format!("step{number}")), 0, lines);
+    }
+    let output = root.path().join("out");
+    let options = Options { output: Some(output.clone()), ..Options::default() };
+    let outcome = analyze(root.path(), &options, &Silent).unwrap();
+    assert_eq!(births(&outcome), [(0, "Torch.log.0.forward", "produced")]);
+    assert!(outcome.step.ends_with("step2"));
+    assert_eq!(outcome.clean_steps.len(), 1);
+    assert_eq!(fs::read_dir(&output).unwrap().count(), 3);
+    let clean = root.path().join("clean");
+    let options = Options { output: Some(clean.clone()), ..Options::default() };
+    let outcome = analyze(&root.path().join("step0"), &options, &Silent).unwrap();
+    assert_eq!((outcome.status(), clean.exists()), (Status::Clean, false));
+    // One rank by itself.
+    let outcome = look_at(&root.path().join("step10/rank0"));
+    assert_eq!(births(&outcome), [(0, "Torch.exp.0.forward", "produced")]);
+}
+
+#[test]
+fn errors_say_what_to_do() {
+    let dir = tempfile::tempdir().unwrap();
+    for input in [dir.path().to_owned(), dir.path().join("nowhere")] {
+        let error = analyze(&input, &Options::default(), &Silent).unwrap_err();
+        assert!(error.hint.contains("rank0"), "{error:?}");
+    }
+    fs::create_dir(dir.path().join("rank0")).unwrap();
+    let error = analyze(dir.path(), &Options::default(), &Silent).unwrap_err();
+    assert!(error.message.contains("no rank"), "{error:?}");
+}
+
+fn any_line() -> impl Strategy<Value = String> {
+    let name = prop_oneof![
+        "(Torch|Tensor|Functional)\\.(log|softmax|empty|view|__setitem__|exp)\\.[0-3]\\.(forward|backward)",
+        "Distributed\\.(all_reduce|send|irecv|broadcast|scatter|batch_isend_irecv|gather)\\.[0-3]\\.forward",
+        "Module\\.(a|a\\.b)\\.C\\.(forward|backward)\\.[01]",
+        Just("Module.a.C.parameters_grad".to_owned()),
+    ];
+    let values = "([fnim][1-3] ){0,3}";
+    let more = prop_oneof![
+        Just(String::new()),
+        (0..4).prop_map(|rank| format!("| {{\"type\": \"int\", \"value\": {rank}}}")),
+        Just(format!("| {FILL}")),
+        Just("| [null, [1, {\"class_type\": \"torch.distributed.P2POp\", \"peer\": 9}]]".to_owned()),
+    ];
+    (name, values, values, more)
+        .prop_map(|(name, inputs, outputs, more)| format!("{name}: {inputs} > {outputs} {more}"))
+}
+
+proptest! {
+    /// Whatever is in the dumps: the same answer twice, every chain begins at its origin, nothing panics.
+    #[test]
+    fn any_dump_has_an_answer(ranks in prop::collection::vec(prop::collection::vec(any_line(), 0..14), 1..4)) {
+        let dir = tempfile::tempdir().unwrap();
+        for (rank, lines) in ranks.iter().enumerate() {
+            let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+            write_rank(dir.path(), rank, &lines);
+        }
+        let output = dir.path().join("out");
+        let options = Options { output: Some(output), ..Options::default() };
+        let outcome = analyze(dir.path(), &options, &Silent).unwrap();
+        let again = look_at(dir.path());
+        // As text: NaN is no number to compare.
+        prop_assert_eq!(format!("{:?}", outcome.births), format!("{:?}", again.births));
+        prop_assert_eq!(&outcome.spread, &again.spread);
+        for birth in &outcome.births {
+            prop_assert_eq!(&birth.chain[0].operation, &birth.operation);
+        }
+        let is_bad = |word: &str| word.len() == 2 && word.starts_with(['n', 'i', 'm']);
+        if !ranks.iter().flatten().flat_map(|line| line.split_whitespace()).any(is_bad) {
+            prop_assert_eq!(outcome.status(), Status::Clean);
+        }
+        prop_assert!(!outcome.lines().is_empty());
+    }
+}
