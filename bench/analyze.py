@@ -139,8 +139,9 @@ def measure(row: Row, seed: Seed, binary: Path, place: Path, reached: list[bool]
         if row.times is not None and REFERENCE.exists():
             used, their_result = theirs(step, place)
             other.append(used)
-            if named(their_result) != expected:
-                raise RuntimeError(f"the reference names {named(their_result)}; expected {expected}")
+            # With one culprit the order in which the reference visits ranks does not matter.
+            if their_result != result:
+                raise RuntimeError(f"the reference names {named(their_result)}, in other words than ours")
     fastest = best(mine)
     aims = []
     if row.most_seconds is not None:
