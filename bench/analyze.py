@@ -58,8 +58,8 @@ def run(command: list[str], python: Path | None, place: Path) -> tuple[str, Used
         _, status, usage = os.wait4(process.pid, 0)
         seconds = time.perf_counter() - begin
     process.returncode = os.waitstatus_to_exitcode(status)
-    # 1 says that something was found.
-    if process.returncode not in (0, 1):
+    # 1 says that something was found, by our binary; an interpreter says so of an exception.
+    if process.returncode not in ((0, 1) if python is None else (0,)):
         raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}:\n{log.read_text()[-2000:]}")
     processor = usage.ru_utime + usage.ru_stime
     return out.read_text(), Used(seconds, usage.ru_maxrss * 1024 / MEGA, running=processor / seconds)
