@@ -153,11 +153,14 @@ fn in_time(dump: &RankDump, by_name: &FastMap<&str, u32>) -> Vec<u32> {
     order.into_iter().map(|(_, _, index)| index).collect()
 }
 
-/// `Module.fc.Linear.backward.0` of `Module.fc.Linear.parameters_grad`.
+/// `Module.fc.Linear.backward.1` of `Module.fc.Linear.parameters_grad`: the last one, if it has no number itself.
 fn backward_of_gradient(record: &Record, by_name: &FastMap<&str, u32>) -> Option<u32> {
     let (module, number) = record.name.split_once(".parameters_grad")?;
-    let number = number.strip_prefix('.').unwrap_or("0");
-    by_name.get(&*format!("{module}.backward.{number}")).copied()
+    let backward = |number: &str| by_name.get(&*format!("{module}.backward.{number}")).copied();
+    match number.strip_prefix('.') {
+        Some(number) => backward(number),
+        None => (0_u32..).map_while(|number| backward(&number.to_string())).last(),
+    }
 }
 
 /// Tensors with nothing worse than -Inf that end where -Inf is expected, or where results are finite; not those that
@@ -325,6 +328,10 @@ impl<'a> Search<'a> {
             if let Some(reader) = self.reader_of(record, values) {
                 self.causes.insert(reader, Cause::Parameter);
                 return Some(Cause::Inside(reader));
+            }
+            let made = |tensor: &&BadTensor| self.made_by.get(&tensor.fingerprint).copied();
+            if let Some(from) = values.parameters.iter().find_map(made) {
+                return Some(Cause::Spread { from, sure: true });
             }
             if self.are_new_parameters(values) {
                 return Some(Cause::Parameter);

@@ -41,6 +41,8 @@ pub struct Links {
     layers: Vec<Vec<(u32, u32)>>,
     /// Calls that found no partner.
     unpaired: Vec<At>,
+    /// Ranks of the job without a dump.
+    missing_ranks: Vec<i64>,
 }
 
 /// From which rank to which, and with which tag.
@@ -115,6 +117,7 @@ impl Links {
             }
         }
         let known: Vec<i64> = ranks.iter().map(|dump| i64::from(dump.dir.rank)).collect();
+        links.missing_ranks = world.iter().filter(|rank| !known.contains(rank)).copied().collect();
         links.add_collectives(calls, &known, ranks);
         links.add_messages(channels, from_anyone);
         links.unpaired.sort_unstable();
@@ -198,6 +201,11 @@ impl Links {
         &self.unpaired
     }
 
+    /// Ranks of the job of which there is no dump, as far as numbers and calls tell.
+    pub fn missing_ranks(&self) -> &[i64] {
+        &self.missing_ranks
+    }
+
     /// How many exchanges were found.
     pub fn len(&self) -> usize {
         self.exchanges.len()
@@ -274,11 +282,24 @@ impl Links {
     }
 }
 
-/// Ranks of the job, as far as anything tells of them.
+/// Ranks of the job, as far as anything tells of them: those with a dump and all below, and those that are named.
 fn world(ranks: &[RankDump]) -> Vec<i64> {
-    let mut world: FastSet<i64> = ranks.iter().map(|dump| i64::from(dump.dir.rank)).collect();
+    let last = ranks.iter().map(|dump| i64::from(dump.dir.rank)).max().unwrap_or(0).min(MOST_RANKS);
+    let mut world: FastSet<i64> =
+        (0..=last).chain(ranks.iter().map(|dump| i64::from(dump.dir.rank))).collect();
     for record in ranks.iter().flat_map(|dump| &dump.records) {
-        if let Some(group) = record.communication.as_deref().and_then(|call| call.group()) {
+        let Some(call) = record.communication.as_deref() else { continue };
+        match Flow::of(record.function(), call) {
+            Flow::FromRoot(peer)
+            | Flow::ToRoot(peer)
+            | Flow::Send(Some(peer))
+            | Flow::Receive(Some(peer)) => {
+                world.insert(peer);
+            }
+            Flow::Batch => world.extend(call.batch.iter().filter_map(|item| item.peer)),
+            _ => {}
+        }
+        if let Some(group) = call.group() {
             world.extend(&group.ranks);
         }
     }
@@ -286,6 +307,9 @@ fn world(ranks: &[RankDump]) -> Vec<i64> {
     world.sort_unstable();
     world
 }
+
+/// A job is not larger than that, whatever number a directory has.
+const MOST_RANKS: i64 = 1 << 20;
 
 fn longest_paths(after: &[Vec<u32>], waits: &mut [u32], sequences: &[Vec<(u32, u32)>]) -> Vec<u32> {
     let mut layers = vec![1_u32; after.len()];

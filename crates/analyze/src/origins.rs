@@ -76,7 +76,9 @@ impl Picture {
             .filter(|(_, cause)| cause.is_origin())
             .map(|(at, cause)| Origin { at, cause, chain: Vec::new() })
             .collect();
-        origins.sort_by_key(|origin| (links.time(origin.at), origin.at));
+        // What came from a rank without a dump began elsewhere: what is known comes first.
+        let is_guess = |origin: &Origin| matches!(origin.cause, Cause::Missing(_));
+        origins.sort_by_key(|origin| (is_guess(origin), links.time(origin.at), origin.at));
         // What enters a rank after something was made on another came from there, by communication nobody recorded.
         let is_explained = |origin: &Origin, earlier: &[Origin]| {
             origin.cause == Cause::Entered && earlier.iter().any(|other| other.at.rank != origin.at.rank)
@@ -178,7 +180,7 @@ impl Picture {
         for rank in 0..self.causes.len() as u32 {
             let Some(record) = self.polluted(rank).next() else { continue };
             let at = At { rank, record };
-            let is_origin = self.origins.iter().any(|origin| origin.at.rank == rank);
+            let is_origin = self.origins.iter().any(|origin| origin.at == at);
             let is_known = self.arrivals.iter().any(|arrival| arrival.at.rank == rank);
             if is_origin || is_known {
                 continue;

@@ -148,6 +148,7 @@ fn analyze_step(
         }
     }
     let links = Links::find(&ranks);
+    outcome.problems.extend(missing_ranks(links.missing_ranks()));
     let picture = Picture::find(&ranks, &links, &constructs, &options.rules);
     let shown = picture.origins.len().min(MOST_FINDINGS);
     outcome.more_births = picture.origins.len() - shown;
@@ -165,6 +166,15 @@ fn analyze_step(
         .collect();
     (outcome.dumps, outcome.picture, outcome.links) = (ranks, picture, links);
     Ok(outcome)
+}
+
+fn missing_ranks(missing: &[i64]) -> Option<String> {
+    const NAMED: usize = 16;
+    let mut names: Vec<String> = missing.iter().take(NAMED).map(i64::to_string).collect();
+    if missing.len() > NAMED {
+        names.push(format!("… ({} in all)", missing.len()));
+    }
+    (!names.is_empty()).then(|| format!("there is no dump of rank {}", names.join(", ")))
 }
 
 fn read_construct(dump: &RankDump) -> Construct {

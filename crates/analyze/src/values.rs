@@ -104,6 +104,8 @@ fn number(json: &Json<'_>) -> Option<f64> {
     match json {
         Json::Int(number) => Some(*number as f64),
         Json::Float(number) => Some(*number),
+        // Of bool tensors: any, all.
+        Json::Bool(value) => Some(f64::from(u8::from(*value))),
         Json::Text(text) => match text.trim_end_matches('\t').to_ascii_lowercase().as_str() {
             "nan" => Some(f64::NAN),
             "inf" => Some(f64::INFINITY),

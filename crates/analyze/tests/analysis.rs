@@ -1,5 +1,7 @@
 //! Whole analyses of small dumps made by hand: rules, ranks that are missing, files that end early, steps, communication.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
+
 use std::fs;
 use std::path::Path;
 

@@ -3,9 +3,10 @@
 use msprobe_dump::filter::Decision;
 use msprobe_dump::write::RecordId;
 
-use crate::collector::{Collector, Finished, write_body};
+use crate::collector::{Collector, Finished};
 use crate::encoder::{Encoded, Saving};
 use crate::fragment::{Body, Fragment, Nothing};
+use crate::health::{Alarm, Findings, Rule};
 use crate::notices::Notice;
 use crate::stacks::StackRef;
 
@@ -31,7 +32,8 @@ pub struct ApiCall {
     is_recompute: bool,
     record: Option<RecordId>,
     input: Option<(Fragment, Fragment)>,
-    overflows: bool,
+    given: Findings,
+    rule: Rule,
 }
 
 #[derive(Debug)]
@@ -39,6 +41,7 @@ pub(crate) struct Api {
     /// `Torch.add`
     stem: String,
     pub(crate) calls: u64,
+    rule: Rule,
 }
 
 impl Collector {
@@ -49,7 +52,7 @@ impl Collector {
             return id;
         }
         let id = ApiId(state.apis.len());
-        state.apis.push(Api { stem: stem.to_owned(), calls: 0 });
+        state.apis.push(Api { stem: stem.to_owned(), calls: 0, rule: Rule::of(stem) });
         state.api_ids.insert(stem.to_owned(), id);
         id
     }
@@ -62,7 +65,7 @@ impl Collector {
         }
         state.finish_passes(self, std::thread::current().id(), 0);
         let entry = state.apis.get_mut(api.0)?;
-        let index = entry.calls;
+        let (index, rule) = (entry.calls, entry.rule);
         entry.calls += 1;
         let name = format!("{}.{index}.forward", entry.stem);
         let decision = state.filter.api_begin(&name);
@@ -70,7 +73,7 @@ impl Collector {
         let saving = self.saving(&state, &name);
         // The place in the file is that of the input; overflows are written when they are known.
         let record = match &state.step {
-            Some(step) if wants_input && saving != Saving::IfOverflow => Some(step.writer.open_record(&name)),
+            Some(step) if wants_input && saving != Saving::IfOverflow => Some(step.sink.open_record(&name)),
             _ => None,
         };
         Some(ApiCall {
@@ -83,7 +86,8 @@ impl Collector {
             is_recompute: false,
             record,
             input: None,
-            overflows: false,
+            given: Findings::default(),
+            rule,
         })
     }
 
@@ -95,7 +99,7 @@ impl Collector {
 
     /// The inputs of the call, encoded before it runs.
     pub fn api_input(&self, call: &mut ApiCall, args: Encoded, kwargs: Encoded) {
-        call.overflows |= args.overflows || kwargs.overflows;
+        call.given = args.findings.and(kwargs.findings);
         call.input = Some((args.fragment, kwargs.fragment));
     }
 
@@ -118,16 +122,19 @@ impl Collector {
         if body.is_empty() || body.is_deferred() {
             return;
         }
-        let id = *call.record.get_or_insert_with(|| step.writer.open_record(&call.name));
+        let id = call.record.unwrap_or_else(|| step.sink.open_record(&call.name));
         let text = body.render(&Nothing);
         // The output will be about as long as the input is.
         let room = 2 * text.len();
-        step.writer.set(id, text, room);
+        call.record = Some(step.sink.set(id, &call.name, text, room));
     }
 
     /// Writes the record of a call; `output` as far as it was wanted and could be encoded.
     pub fn api_finish(&self, call: ApiCall, output: Option<Encoded>) -> Finished {
-        let overflows = call.overflows || output.as_ref().is_some_and(|output| output.overflows);
+        let overflows = call.given.overflows() || output.as_ref().is_some_and(Encoded::overflows);
+        let alarm = self.watch.map_or_else(Alarm::default, |watch| {
+            watch.call(call.rule, call.input.as_ref(), call.given, output.as_ref())
+        });
         let output = output.map(|output| output.fragment);
         if call.saving == Saving::IfOverflow {
             if !overflows {
@@ -144,16 +151,12 @@ impl Collector {
             return self.write_overflow(&call.name, &body);
         }
         let state = &mut *self.state();
-        let Some(step) = &state.step else { return Finished::Done };
         let body = call_body(call.input, call.is_recompute, output);
-        match (call.record, !body.is_empty()) {
-            (Some(id), true) => write_body(step, &mut state.deferred, id, body),
-            (Some(id), false) => step.writer.abandon(id),
-            (None, true) => {
-                let id = step.writer.open_record(&call.name);
-                write_body(step, &mut state.deferred, id, body);
-            }
-            (None, false) => {}
+        if !body.is_empty() {
+            return state.write_record(self, call.record, &call.name, body, alarm);
+        }
+        if let (Some(step), Some(id)) = (&state.step, call.record) {
+            step.sink.abandon(id);
         }
         Finished::Done
     }
@@ -186,21 +189,17 @@ impl Collector {
     ) -> Finished {
         let mut body = Body::default();
         let mut overflows = false;
+        let alarm = self.watch.map_or_else(Alarm::default, |watch| watch.values(input.iter().chain(&output)));
         for (key, side) in [("input", input), ("output", output)] {
             if let Some(side) = side {
-                overflows |= side.overflows;
+                overflows |= side.overflows();
                 body = body.with(key, side.fragment);
             }
         }
         if saving == Saving::IfOverflow {
             return if overflows { self.write_overflow(name, &body) } else { Finished::Done };
         }
-        let state = &mut *self.state();
-        if let Some(step) = &state.step {
-            let id = step.writer.open_record(name);
-            write_body(step, &mut state.deferred, id, body);
-        }
-        Finished::Done
+        self.state().write_record(self, None, name, body, alarm)
     }
 }
 

@@ -107,7 +107,13 @@ impl BackwardPasses {
 
 impl FinishedPass {
     pub(crate) fn overflows(&self) -> bool {
-        self.outputs.iter().chain(&self.inputs).flatten().any(|gradient| gradient.overflows)
+        self.outputs.iter().chain(&self.inputs).flatten().any(Encoded::overflows)
+    }
+
+    /// The gradients that are recorded: those of outputs, those of inputs.
+    pub(crate) fn gradients(&self, of_outputs: bool, of_inputs: bool) -> impl Iterator<Item = &Encoded> {
+        let outputs = self.outputs.iter().filter(move |_| of_outputs);
+        outputs.chain(self.inputs.iter().filter(move |_| of_inputs)).flatten()
     }
 
     /// The record's `input` (gradients of the module's outputs) and `output` (of its inputs).

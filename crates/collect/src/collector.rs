@@ -10,24 +10,26 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use msprobe_dump::config::{Config, Level, SummaryMode, Task};
 use msprobe_dump::filter::Filter;
-use msprobe_dump::write::{RecordId, StepWriter, TensorPool};
+use msprobe_dump::write::{RecordId, StepSink, TensorPool};
 use msprobe_tensor::{Statistics, TensorView};
 
 use crate::api_events::{Api, ApiId};
 use crate::backward::BackwardPasses;
 use crate::encoder::Saving;
+use crate::flight::Flight;
 use crate::fragment::{Body, Fill, Nothing, Saved};
 use crate::gradients::GradientRecord;
+use crate::health::{Alarm, Watch};
 use crate::modules::{ModuleId, Modules, Pass, Running};
 use crate::notices::Notice;
 use crate::overflow::Overflows;
 use crate::stacks::{StackId, Stacks};
 
-/// Where the files of a step go, once they exist.
+/// Where the records of a step go.
 #[derive(Debug)]
 pub struct StepPlace {
-    /// Writes the JSON files.
-    pub writer: StepWriter,
+    /// Takes what belongs into the JSON files.
+    pub sink: StepSink,
     /// The directory for tensor files, if any are written.
     pub tensor_dir: Option<PathBuf>,
 }
@@ -39,12 +41,16 @@ pub enum Finished {
     Done,
     /// The tensors of the record have to be saved after all: it overflowed.
     SaveTensors,
+    /// There is something to log.
+    Tell,
 }
 
 /// A run in progress.
 #[derive(Debug)]
 pub struct Collector {
     config: Config,
+    /// Judges records for the flight recorder, if there is one.
+    pub(crate) watch: Option<Watch>,
     stacks: Mutex<Stacks>,
     pool: TensorPool,
     state: Mutex<State>,
@@ -66,13 +72,25 @@ pub(crate) struct State {
     pub(crate) step: Option<StepPlace>,
     /// Counts the steps opened.
     pub(crate) generation: u64,
-    pub(crate) deferred: Vec<(RecordId, Body)>,
+    pub(crate) deferred: Vec<Deferred>,
     /// `optimizer` or `clip_grad` while they run, which of them are in the file already.
     pub(crate) phase: Option<&'static str>,
     pub(crate) phases_seen: Vec<&'static str>,
     pub(crate) overflows: Overflows,
+    pub(crate) flight: Option<Flight>,
     pub(crate) variables: HashMap<String, u64>,
     pub(crate) notices: Vec<Notice>,
+}
+
+/// A record that waits for figures of an accelerator.
+#[derive(Debug)]
+pub(crate) struct Deferred {
+    id: RecordId,
+    /// Only if the flight recorder is on.
+    name: String,
+    body: Body,
+    /// Figures that may be a reason to write.
+    tickets: Vec<usize>,
 }
 
 /// Numbers fetched from an accelerator, by ticket.
@@ -103,10 +121,12 @@ impl Collector {
             phase: None,
             phases_seen: Vec::new(),
             overflows: Overflows::new(config.overflow_nums),
+            flight: config.flight_recorder.map(|recorder| Flight::new(recorder, &config.dump_path)),
             variables: HashMap::new(),
             notices: Vec::new(),
         };
-        Collector { config, stacks: Mutex::default(), pool, state: Mutex::new(state) }
+        let watch = config.flight_recorder.map(|recorder| Watch::new(recorder.ignore_masks));
+        Collector { config, watch, stacks: Mutex::default(), pool, state: Mutex::new(state) }
     }
 
     /// What is collected.
@@ -179,15 +199,15 @@ impl Collector {
     /// ticket. Returns what went wrong, if anything did.
     pub fn flush(&self, fetched: &[Statistics]) -> Result<(), String> {
         let mut state = self.state();
-        for (id, body) in std::mem::take(&mut state.deferred) {
-            if let Some(step) = &state.step {
-                step.writer.close(id, body.render(&Fetched(fetched)));
-            }
+        if self.watch.is_some() {
+            state.finish_passes(self, std::thread::current().id(), 0);
         }
+        state.settle(self, &Fetched(fetched));
         let json = match &state.step {
-            Some(step) => step.writer.flush().map_err(|error| error.to_string()),
+            Some(step) => step.sink.flush().map_err(|error| error.to_string()),
             None => Ok(()),
         };
+        let json = state.flight_failure().map_or(json, Err);
         drop(state);
         let tensors = self.pool.drain().map_err(|error| error.to_string());
         json.and(tensors)
@@ -196,7 +216,8 @@ impl Collector {
     /// Whether writing failed; everything recorded later is dropped.
     pub fn failure(&self) -> Option<String> {
         let state = self.state();
-        state.step.as_ref().and_then(|step| step.writer.failure()).or_else(|| self.pool.failure())
+        let failure = state.step.as_ref().and_then(|step| step.sink.failure());
+        failure.or_else(|| state.flight_failure()).or_else(|| self.pool.failure())
     }
 
     /// The step is over: files are finished, counters start again.
@@ -204,6 +225,7 @@ impl Collector {
         let mut state = self.state();
         state.finish_passes(self, std::thread::current().id(), 0);
         let step = state.step.take();
+        state.end_flight_step();
         state.deferred.clear();
         for api in &mut state.apis {
             api.calls = 0;
@@ -222,14 +244,16 @@ impl Collector {
         drop(step);
     }
 
-    /// Things to log, in order. Only these two tell of any: task `overflow_check`, and gradients without a step.
+    /// Things to log, in order. Only these tell of any: task `overflow_check`, the flight recorder, and gradients
+    /// without a step.
     pub fn take_notices(&self) -> Vec<Notice> {
         std::mem::take(&mut self.state().notices)
     }
 
-    /// Whether task `overflow_check` has all it wanted.
+    /// Whether task `overflow_check` or the flight recorder has all it wanted.
     pub fn is_over(&self) -> bool {
-        self.config.task == Task::OverflowCheck && self.state().overflows.is_enough()
+        let state = self.state();
+        self.is_enough(&state) || (state.step.is_none() && state.flight.as_ref().is_some_and(Flight::is_over))
     }
 
     /// `optimizer` or `clip_grad` runs, or neither.
@@ -240,7 +264,7 @@ impl Collector {
     pub(crate) fn write_overflow(&self, name: &str, body: &Body) -> Finished {
         let state = &mut *self.state();
         let Some(step) = &state.step else { return Finished::Done };
-        step.writer.append(name, body.render(&Saved));
+        step.sink.append(name, body.render(&Saved));
         state.overflows.add(name, &mut state.notices);
         Finished::SaveTensors
     }
@@ -251,7 +275,7 @@ impl Collector {
 
     pub(crate) fn write_stack(&self, stack: StackId, name: &str) {
         if let Some(step) = &self.state().step {
-            step.writer.stack_name(stack.0, name, || self.stacks().frames(stack));
+            step.sink.stack_name(stack.0, name, || self.stacks().frames(stack));
         }
     }
 }
@@ -270,7 +294,7 @@ impl State {
         if let Some(step) = &self.step
             && (self.phase.is_some() || collector.config.level == Level::Mix)
         {
-            step.writer.construct(name, parent.as_deref());
+            step.sink.construct(name, parent.as_deref());
         }
         self.note_begun();
     }
@@ -281,7 +305,7 @@ impl State {
         }
         self.note_phase();
         if let (Some(step), Some(phase)) = (&self.step, self.phase) {
-            step.writer.construct(name, Some(phase));
+            step.sink.construct(name, Some(phase));
         }
         self.note_begun();
     }
@@ -290,7 +314,7 @@ impl State {
         if let (Some(step), Some(phase)) = (&self.step, self.phase)
             && !self.phases_seen.contains(&phase)
         {
-            step.writer.construct(phase, None);
+            step.sink.construct(phase, None);
             self.phases_seen.push(phase);
         }
     }
@@ -299,15 +323,59 @@ impl State {
         let Some(step) = &self.step else { return };
         for (pass, parent) in self.begun.drain(..) {
             let parent = parent.map(|parent| self.modules.name(parent));
-            step.writer.construct(&self.modules.name(pass), parent.as_deref());
+            step.sink.construct(&self.modules.name(pass), parent.as_deref());
         }
     }
-}
 
-pub(crate) fn write_body(step: &StepPlace, deferred: &mut Vec<(RecordId, Body)>, id: RecordId, body: Body) {
-    if body.is_deferred() {
-        deferred.push((id, body));
-    } else {
-        step.writer.close(id, body.render(&Nothing));
+    /// Writes a record, or keeps it until an accelerator has answered.
+    pub(crate) fn write_record(
+        &mut self,
+        collector: &Collector,
+        id: Option<RecordId>,
+        name: &str,
+        body: Body,
+        alarm: Alarm,
+    ) -> Finished {
+        let Some(step) = &self.step else { return Finished::Done };
+        let id = id.unwrap_or_else(|| step.sink.open_record(name));
+        if body.is_deferred() {
+            step.sink.wait_for(id);
+            let name = if collector.watch.is_some() { name.to_owned() } else { String::new() };
+            self.deferred.push(Deferred { id, name, body, tickets: alarm.tickets });
+        } else {
+            step.sink.close(id, name, body.render(&Nothing));
+        }
+        if alarm.is_raised { self.raise(collector, name) } else { Finished::Done }
+    }
+
+    /// Completes what waited for figures of an accelerator.
+    fn settle(&mut self, collector: &Collector, fetched: &Fetched<'_>) {
+        let deferred = std::mem::take(&mut self.deferred);
+        if let Some(watch) = collector.watch {
+            let is_bad = |ticket: &usize| watch.figures(&fetched.statistics(*ticket));
+            if let Some(bad) = deferred.iter().find(|record| record.tickets.iter().any(is_bad)) {
+                self.raise_at(collector, bad.id, &bad.name);
+            }
+        }
+        let Some(step) = &self.step else { return };
+        for Deferred { id, name, body, .. } in deferred {
+            // What was dropped until now is old.
+            if step.sink.holds(id) {
+                step.sink.close(id, &name, body.render(fetched));
+            }
+        }
+        let mut bad = None;
+        for (module, record) in &mut self.gradients {
+            let (Some(id), room) = record.place() else { continue };
+            let Some((text, is_bad)) = record.settle(fetched, collector.watch) else { continue };
+            let name = format!("{}.parameters_grad", self.modules.stem(*module));
+            record.move_to(step.sink.set(id, &name, text, room));
+            if is_bad {
+                bad = Some(name);
+            }
+        }
+        if let Some(name) = bad {
+            self.raise(collector, &name);
+        }
     }
 }

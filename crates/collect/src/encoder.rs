@@ -4,6 +4,7 @@ use msprobe_dump::names::Category;
 use msprobe_dump::write::JsonText;
 
 use crate::fragment::{Fragment, MEMBER_DEPTH, RECORD_DEPTH};
+use crate::health::{Findings, Health, Part};
 use crate::measure::{Measured, NumberStyle, write_statistics};
 
 /// Containers may be nested this deep; beyond it the value is refused.
@@ -92,7 +93,7 @@ pub struct Encoder {
     path: String,
     path_ends: Vec<usize>,
     saving: Saving,
-    overflows: bool,
+    findings: Findings,
     leaves: usize,
 }
 
@@ -119,7 +120,7 @@ impl Encoder {
 
     /// A map without members, without the way there: most calls have no keyword arguments.
     pub fn empty_map() -> Encoded {
-        Encoded { fragment: Fragment::plain("{}".to_owned()), overflows: false, leaves: 0 }
+        Encoded { fragment: Fragment::plain("{}".to_owned()), findings: Findings::default(), leaves: 0 }
     }
 
     fn new(depth: usize, stem: String, saving: Saving) -> Encoder {
@@ -132,7 +133,7 @@ impl Encoder {
             path: String::new(),
             path_ends: Vec::new(),
             saving,
-            overflows: false,
+            findings: Findings::default(),
             leaves: 0,
         }
     }
@@ -215,6 +216,11 @@ impl Encoder {
         &mut self.json
     }
 
+    /// A number that is no tensor, as it was given; it is written by [`Encoder::json`].
+    pub fn note_number(&mut self, value: f64) {
+        self.findings.note_number(value);
+    }
+
     /// A place whose value comes later, `null` until then. Returns what is needed to fill it.
     pub fn leaf(&mut self) -> LeafPlace {
         let index = self.leaves;
@@ -242,12 +248,15 @@ impl Encoder {
         json.end_array();
         let crc32 = match tensor.figures {
             Figures::Known(measured) => {
-                self.overflows |= measured.overflows();
+                let health = Health::of(&measured.stats);
+                if health > Health::Finite {
+                    self.findings.note(Part::of(&self.path), health);
+                }
                 write_statistics(json, &measured.stats, tensor.style, tensor.shape.is_empty());
                 measured.crc32
             }
             Figures::Deferred(ticket) => {
-                self.fragment.push_statistics_hole(json.len(), ticket, depth);
+                self.fragment.push_statistics_hole(json.len(), ticket, depth, Part::of(&self.path));
                 None
             }
         };
@@ -282,7 +291,7 @@ impl Encoder {
     /// The value, and whether any tensor in it was found to overflow.
     pub fn finish(self) -> Encoded {
         let text = self.json.finish();
-        Encoded { fragment: self.fragment.with_text(text), overflows: self.overflows, leaves: self.leaves }
+        Encoded { fragment: self.fragment.with_text(text), findings: self.findings, leaves: self.leaves }
     }
 }
 
@@ -299,9 +308,16 @@ pub struct LeafPlace {
 #[derive(Debug, Clone)]
 pub struct Encoded {
     pub(crate) fragment: Fragment,
-    /// Whether a tensor in it is NaN or infinite somewhere.
-    pub overflows: bool,
+    /// How its tensors are.
+    pub(crate) findings: Findings,
     pub(crate) leaves: usize,
+}
+
+impl Encoded {
+    /// Whether a tensor in it is NaN or infinite somewhere.
+    pub fn overflows(&self) -> bool {
+        self.findings.overflows()
+    }
 }
 
 fn write_placement(json: &mut JsonText, placement: &Placement) {

@@ -3,6 +3,7 @@
 use msprobe_dump::write::JsonText;
 use msprobe_tensor::Statistics;
 
+use crate::health::Part;
 use crate::measure::{NumberStyle, write_statistics};
 
 /// An encoded value. Holes are places where text goes that is known later, or only if it is needed.
@@ -22,7 +23,7 @@ struct Hole {
 #[derive(Debug, Clone, PartialEq)]
 enum HoleKind {
     /// Statistics that an accelerator is still computing, as members of an object `depth` levels deep.
-    Statistics { ticket: usize, depth: usize },
+    Statistics { ticket: usize, depth: usize, part: Part },
     /// The member `data_name`, if the tensors of the record are saved after all.
     DataName { name: String, depth: usize },
     /// A whole value; `null` until it is filled.
@@ -66,8 +67,8 @@ impl Fragment {
         Fragment { text, holes: Vec::new() }
     }
 
-    pub(crate) fn push_statistics_hole(&mut self, at: usize, ticket: usize, depth: usize) {
-        self.holes.push(Hole { at, kind: HoleKind::Statistics { ticket, depth } });
+    pub(crate) fn push_statistics_hole(&mut self, at: usize, ticket: usize, depth: usize, part: Part) {
+        self.holes.push(Hole { at, kind: HoleKind::Statistics { ticket, depth, part } });
     }
 
     pub(crate) fn push_name_hole(&mut self, at: usize, name: String, depth: usize) {
@@ -88,6 +89,19 @@ impl Fragment {
         self.holes.iter().any(|hole| matches!(hole.kind, HoleKind::Statistics { .. }))
     }
 
+    /// The figures an accelerator owes to some parts of the value.
+    pub(crate) fn tickets<'a>(&'a self, parts: &'a [Part]) -> impl Iterator<Item = usize> + 'a {
+        self.holes.iter().filter_map(|hole| match hole.kind {
+            HoleKind::Statistics { ticket, part, .. } if parts.contains(&part) => Some(ticket),
+            _ => None,
+        })
+    }
+
+    /// The same with the figures of an accelerator in it, for good.
+    pub(crate) fn settled(&self, fill: &impl Fill) -> Fragment {
+        Fragment::plain(self.render(fill))
+    }
+
     /// The text with every hole filled.
     pub(crate) fn render(&self, fill: &impl Fill) -> String {
         if self.holes.is_empty() {
@@ -99,7 +113,7 @@ impl Fragment {
             out.push_str(&self.text[from..hole.at]);
             from = hole.at;
             match &hole.kind {
-                HoleKind::Statistics { ticket, depth } => {
+                HoleKind::Statistics { ticket, depth, .. } => {
                     out.push_str(&members(*depth, |json| {
                         write_statistics(json, &fill.statistics(*ticket), NumberStyle::Torch, false);
                     }));

@@ -6,7 +6,8 @@ use msprobe_dump::write::RecordId;
 
 use crate::collector::{Collector, Finished};
 use crate::encoder::{Encoded, Saving};
-use crate::fragment::{self, Fragment, Nothing, Saved};
+use crate::fragment::{self, Fill, Fragment, Nothing, Saved};
+use crate::health::Watch;
 use crate::modules::ModuleId;
 
 /// The gradients of a module's parameters in this step.
@@ -34,9 +35,9 @@ impl Collector {
         let members = members.into_iter().map(|(name, _)| (name, None)).collect();
         let mut record = GradientRecord { id: None, members, capacity_bytes };
         if self.config().task != Task::OverflowCheck {
-            let id = step.writer.open_record(&format!("{}.parameters_grad", state.modules.stem(module)));
-            step.writer.set(id, record.body().render(&Nothing), record.capacity_bytes);
-            record.id = Some(id);
+            let name = format!("{}.parameters_grad", state.modules.stem(module));
+            let id = step.sink.open_record(&name);
+            record.id = Some(step.sink.set(id, &name, record.body().render(&Nothing), record.capacity_bytes));
         }
         state.gradients.insert(module, record);
     }
@@ -52,7 +53,7 @@ impl Collector {
         let name = format!("{stem}.parameters_grad");
         if !state.filter.parameters_grad(stem) && !state.with_backward.contains(&module) {
             if let Some(id) = state.gradients.remove(&module).and_then(|record| record.id) {
-                step.writer.remove(id);
+                step.sink.remove(id);
             }
             return None;
         }
@@ -65,7 +66,7 @@ impl Collector {
         let state = &mut *self.state();
         let Some(step) = &state.step else { return Finished::Done };
         if self.config().task == Task::OverflowCheck {
-            if !gradient.overflows {
+            if !gradient.overflows() {
                 return Finished::Done;
             }
             let record = state.gradients.entry(module).or_insert_with(|| GradientRecord {
@@ -74,26 +75,53 @@ impl Collector {
                 capacity_bytes: 0,
             });
             record.put_overflow(parameter, gradient);
-            let id = *record.id.get_or_insert_with(|| step.writer.open_record(name));
-            step.writer.set(id, record.body().render(&Saved), 0);
+            let id = *record.id.get_or_insert_with(|| step.sink.open_record(name));
+            step.sink.set(id, name, record.body().render(&Saved), 0);
             state.overflows.add(name, &mut state.notices);
             return Finished::SaveTensors;
         }
         // A gradient of a module without a forward record in this step (backward after the next start).
         let record = state.gradients.entry(module).or_insert_with(|| GradientRecord {
-            id: Some(step.writer.open_record(name)),
+            id: Some(step.sink.open_record(name)),
             members: Vec::new(),
             capacity_bytes: 0,
         });
+        let is_bad = self.watch.is_some_and(|watch| watch.values([&gradient]).is_raised);
         record.put(parameter, gradient);
         if let Some(id) = record.id {
-            step.writer.set(id, record.body().render(&Nothing), record.capacity_bytes);
+            let body = record.body().render(&Nothing);
+            record.id = Some(step.sink.set(id, name, body, record.capacity_bytes));
         }
-        Finished::Done
+        if is_bad { state.raise(self, name) } else { Finished::Done }
     }
 }
 
 impl GradientRecord {
+    /// Puts figures that came from an accelerator into the record. The text, if there were any, and whether one of
+    /// them is a reason to worry.
+    pub(crate) fn settle(&mut self, fill: &impl Fill, watch: Option<Watch>) -> Option<(String, bool)> {
+        let (mut changed, mut is_bad) = (false, false);
+        for gradient in self.members.iter_mut().filter_map(|(_, slot)| slot.as_mut()) {
+            if gradient.fragment.is_deferred() {
+                changed = true;
+                let tickets = watch.map(|watch| (watch, watch.values([&*gradient]).tickets));
+                is_bad |= tickets.is_some_and(|(watch, tickets)| {
+                    tickets.iter().any(|&ticket| watch.figures(&fill.statistics(ticket)))
+                });
+                gradient.fragment = gradient.fragment.settled(fill);
+            }
+        }
+        changed.then(|| (self.body().render(&Nothing), is_bad))
+    }
+
+    pub(crate) fn place(&self) -> (Option<RecordId>, usize) {
+        (self.id, self.capacity_bytes)
+    }
+
+    pub(crate) fn move_to(&mut self, id: RecordId) {
+        self.id = Some(id);
+    }
+
     fn put(&mut self, parameter: &str, gradient: Encoded) {
         match self.members.iter_mut().find(|(name, _)| name == parameter) {
             Some((_, slot)) => *slot = Some(gradient),

@@ -10,8 +10,10 @@ mod api_events;
 mod backward;
 mod collector;
 mod encoder;
+mod flight;
 mod fragment;
 mod gradients;
+mod health;
 mod measure;
 mod module_events;
 mod modules;
@@ -25,6 +27,7 @@ pub use collector::{Collector, Finished, StepPlace};
 pub use encoder::{
     Encoded, Encoder, Figures, LeafPlace, MAX_DEPTH, Placement, PlacementKind, Saving, TensorValue, TooDeep,
 };
+pub use flight::Occasion;
 pub use measure::{Measured, NumberStyle, measure};
 pub use module_events::ModuleCall;
 pub use modules::{ModuleId, Pass};

@@ -17,14 +17,6 @@ impl Measured {
     pub fn unreadable() -> Measured {
         Measured::default()
     }
-
-    /// Whether the largest or smallest value is NaN or infinite.
-    pub fn overflows(&self) -> bool {
-        [self.stats.max, self.stats.min].into_iter().flatten().any(|number| match number {
-            Number::Float(value) => !value.is_finite(),
-            Number::Bool(_) | Number::Int(_) => false,
-        })
-    }
 }
 
 /// Reads every element once.

@@ -7,9 +7,10 @@ use msprobe_dump::filter::Decision;
 use msprobe_dump::names::Direction;
 
 use crate::backward::FinishedPass;
-use crate::collector::{Collector, Finished, State, write_body};
+use crate::collector::{Collector, Finished, State};
 use crate::encoder::{Encoded, Saving};
 use crate::fragment::{Body, Saved};
+use crate::health::Alarm;
 use crate::modules::{ModuleId, Pass};
 use crate::stacks::StackRef;
 
@@ -131,13 +132,17 @@ impl Collector {
         }
         let mut body = Body::default();
         let mut overflows = false;
+        let alarm = self.watch.map_or_else(Alarm::default, |watch| {
+            let input = call.input.iter().flat_map(|(args, kwargs)| [args, kwargs]);
+            watch.values(input.chain(&output).chain(&parameters))
+        });
         if let Some((args, kwargs)) = call.input {
-            overflows |= args.overflows || kwargs.overflows;
+            overflows |= args.overflows() || kwargs.overflows();
             body = body.with("input_args", args.fragment).with("input_kwargs", kwargs.fragment);
         }
         for (key, value) in [("output", output), ("parameters", parameters)] {
             if let Some(value) = value {
-                overflows |= value.overflows;
+                overflows |= value.overflows();
                 body = body.with(key, value.fragment);
             }
         }
@@ -148,12 +153,7 @@ impl Collector {
         if saving == Saving::IfOverflow {
             return if overflows { self.write_overflow(name, &body) } else { Finished::Done };
         }
-        let state = &mut *self.state();
-        if let Some(step) = &state.step {
-            let id = step.writer.open_record(name);
-            write_body(step, &mut state.deferred, id, body);
-        }
-        Finished::Done
+        self.state().write_record(self, None, name, body, alarm)
     }
 
     /// The backward pass of a module call begins, at an autograd node of the given sequence number.
@@ -213,7 +213,7 @@ impl State {
             let decision = self.filter.module_end(&name, Direction::Backward);
             if decision.any() && collector.wants_data() {
                 let saving = collector.saving(self, &name);
-                outcome = self.write_pass(&name, decision, saving, finished);
+                outcome = self.write_pass(collector, &name, decision, saving, finished);
                 self.with_backward.insert(pass.module);
             }
         } else {
@@ -225,6 +225,7 @@ impl State {
 
     fn write_pass(
         &mut self,
+        collector: &Collector,
         name: &str,
         decision: Decision,
         saving: Saving,
@@ -233,6 +234,9 @@ impl State {
         let Some(step) = &self.step else { return Finished::Done };
         let mut body = Body::default();
         let overflows = finished.overflows();
+        let alarm = collector.watch.map_or_else(Alarm::default, |watch| {
+            watch.values(finished.gradients(decision.input, decision.output))
+        });
         let (input, output) = finished.sides();
         if decision.input {
             body = body.with("input", input);
@@ -244,12 +248,10 @@ impl State {
             if !overflows {
                 return Finished::Done;
             }
-            step.writer.append(name, body.render(&Saved));
+            step.sink.append(name, body.render(&Saved));
             self.overflows.add(name, &mut self.notices);
             return Finished::SaveTensors;
         }
-        let id = step.writer.open_record(name);
-        write_body(step, &mut self.deferred, id, body);
-        Finished::Done
+        self.write_record(collector, None, name, body, alarm)
     }
 }

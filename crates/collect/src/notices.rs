@@ -13,6 +13,13 @@ pub enum Notice {
         /// How many.
         count: u64,
     },
+    /// The flight recorder wrote what it held, and says why.
+    Flight {
+        /// The whole text.
+        text: String,
+        /// Whether something went wrong, rather than somebody asked.
+        is_warning: bool,
+    },
     /// A gradient came when no step was open; it belongs nowhere.
     NoStep,
 }
@@ -20,7 +27,7 @@ pub enum Notice {
 impl Notice {
     /// Whether it is a warning rather than information.
     pub fn is_warning(&self) -> bool {
-        !matches!(self, Notice::OverflowsReached { .. })
+        !matches!(self, Notice::OverflowsReached { .. } | Notice::Flight { is_warning: false, .. })
     }
 
     /// The text of the log line.
@@ -30,6 +37,7 @@ impl Notice {
             Notice::OverflowsReached { count } => {
                 format!("[msprobe] Reached the preset overflow times, current overflow times: {count}.")
             }
+            Notice::Flight { text, .. } => text.clone(),
             Notice::NoStep => "The dump data(None) should be a dict.".to_owned(),
         }
     }

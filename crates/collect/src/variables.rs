@@ -51,7 +51,7 @@ impl Collector {
     /// Writes a variable.
     pub fn variable(&self, name: &str, value: &Encoded) {
         if let Some(step) = &self.state().step {
-            step.writer.append(name, value.fragment.render(&Nothing));
+            step.sink.append(name, value.fragment.render(&Nothing));
         }
     }
 
@@ -60,9 +60,9 @@ impl Collector {
         let state = self.state();
         let step = state.step.as_ref()?;
         let content = Content { structure: structure.fragment, leaves: vec![None; structure.leaves] };
-        let record = step.writer.open_record(name);
+        let record = step.sink.open_record(name);
         let room = content.leaves.len() * (LEAF_BYTES + name.len());
-        step.writer.set(record, content.structure.render(&content), room);
+        step.sink.set(record, name, content.structure.render(&content), room);
         Some(Variable {
             name: name.to_owned(),
             record,
@@ -82,7 +82,7 @@ impl Collector {
             *leaf = Some(gradient.fragment.render(&Nothing));
         }
         let room = content.leaves.len() * (LEAF_BYTES + variable.name.len());
-        step.writer.set(variable.record, content.structure.render(&*content), room);
+        step.sink.set(variable.record, &variable.name, content.structure.render(&*content), room);
     }
 }
 

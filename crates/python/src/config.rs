@@ -144,6 +144,12 @@ impl PyConfig {
         self.inner.async_dump
     }
 
+    /// Whether records stay in memory until something goes wrong.
+    #[getter]
+    fn has_flight_recorder(&self) -> bool {
+        self.inner.flight_recorder.is_some()
+    }
+
     // The online checker's keys, with their defaults for tasks other than tensor.
 
     #[getter]

@@ -36,6 +36,8 @@ class Service:
         self._loop = 0
         self._rank: int | None = None
         self._has_ended = False
+        self._is_forked = False
+        self._is_recorder = config.has_flight_recorder
         self._step_directory: str | None = None
         self._failure: str | None = None
         self._tokens = TokenCounter(self.window)
@@ -86,7 +88,10 @@ class Service:
                 core_logger.info(
                     f"The module {self.config.task} hook function is successfully mounted to the model."
                 )
-        logger.info("msprobe: debugger.start() is set successfully")
+        if not self._is_recorder:
+            logger.info("msprobe: debugger.start() is set successfully")
+        elif is_first:
+            logger.info("The flight recorder is on: nothing is written until something goes wrong.")
         if not self._open_step(step):
             return
         if token_range is None or models is None:
@@ -94,8 +99,9 @@ class Service:
             self.window.set(True)
         else:
             self._tokens.arm(models[0][1], token_range)
-        logger.info(f"Dump switch is turned on at step {step}. ")
-        logger.info(f"Dump data will be saved in {self._step_path(step)}.")
+        if not self._is_recorder:
+            logger.info(f"Dump switch is turned on at step {step}. ")
+            logger.info(f"Dump data will be saved in {self._step_path(step)}.")
 
     def _begin(self) -> bool:
         """The first start that counts. False if this rank is not collected."""
@@ -114,11 +120,13 @@ class Service:
         if not self.config.wants_step(self.current_step) or not self._collector.has_step():
             return
         self._close_window()
-        logger.info(
-            "msprobe: debugger.stop() is set successfully. "
-            "Please set debugger.start() to turn on the dump switch again. "
-        )
+        if not self._is_recorder:
+            logger.info(
+                "msprobe: debugger.stop() is set successfully. "
+                "Please set debugger.start() to turn on the dump switch again. "
+            )
         self._flush()
+        self._check_flight()
 
     def step(self) -> None:
         if self._has_ended:
@@ -127,8 +135,13 @@ class Service:
         if self._collector.has_step():
             self._waits.clear()
             self._flush()
+        self._check_flight()
         self._loop += 1
         self.reset_status()
+        if self._is_recorder and self._failure is None:
+            self._note_failure()
+            if self._failure is None and self._collector.is_over():
+                self._end()
 
     def reset_status(self) -> None:
         """Counters start again, and files are finished."""
@@ -163,6 +176,7 @@ class Service:
         except OSError as error:
             self._fail(str(error))
             return False
+        # None for a flight recorder.
         self._step_directory = directory
         if earlier is not None:
             files, tensors = earlier
@@ -178,7 +192,7 @@ class Service:
         if error is not None:
             self._fail(error)
             return
-        if self.config.level != "debug":
+        if self.config.level != "debug" and self._collector.is_on_disk():
             core_logger.info(f"dump.json is at {self._step_path(self.current_step)}. ")
 
     def _flush_when_over(self) -> None:
@@ -190,6 +204,8 @@ class Service:
     def _fail(self, error: str) -> None:
         """Collection is over because it cannot be written; training goes on."""
         self._close_window()
+        if self._failure == error:
+            return
         self._failure = error
         logger.error(f"Collection stops: {error}. Training goes on.")
 
@@ -201,15 +217,47 @@ class Service:
 
     def finish(self) -> None:
         """The interpreter exits: what is recorded gets to disk."""
+        if self._is_forked:
+            return
         self._close_window()
         if self._collector.has_step():
             self._flush()
+            self._check_flight()
             self._collector.end_step()
+        if self._is_recorder and self._failure is None and _has_crashed():
+            self.write_flight_record(has_crashed=True)
 
     def abandon(self) -> None:
         """In a forked child: the parent writes, this process only trains."""
         self.window.set(False)
         self._has_ended = True
+        self._is_forked = True
+
+    # ---- flight recorder
+
+    def _check_flight(self) -> None:
+        """Other ranks may have written, and somebody may ask for what is held."""
+        if self._is_recorder and self._failure is None:
+            self._collector.check_flight(self.current_step)
+            self._note_failure()
+
+    def write_flight_record(self, has_crashed: bool = False) -> None:
+        if not self._is_recorder:
+            logger.warning("There is no flight recorder in this configuration.")
+            return
+        if self._is_forked or self._failure is not None:
+            return
+        steps, _, _ = self._collector.flight_holding()
+        if steps:
+            self._collector.write_flight(has_crashed)
+            self._note_failure()
+        elif not has_crashed:
+            logger.info("The flight recorder holds nothing.")
+
+    def _note_failure(self) -> None:
+        error = self._collector.failure()
+        if error is not None:
+            self._fail(error)
 
     # ---- single modules, functions and variables
 
@@ -335,6 +383,11 @@ def _watch_process(service: Service) -> None:
 
     atexit.register(at_exit)
     os.register_at_fork(after_in_child=in_child)
+
+
+def _has_crashed() -> bool:
+    """Whether the interpreter exits because of an exception nobody caught; it leaves it there."""
+    return getattr(sys, "last_value", None) is not None
 
 
 def _has_megatron() -> bool:

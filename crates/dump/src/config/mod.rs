@@ -7,6 +7,7 @@
 //! caller.
 
 mod error;
+mod flight;
 mod gradients;
 mod python;
 mod ranges;
@@ -20,6 +21,7 @@ use serde_json::{Map, Value};
 
 use self::error::Refusal;
 pub use self::error::{ConfigError, ErrorClass, LogLevel, LogLine};
+pub use self::flight::{FlightRecorder, Keeps};
 pub use self::gradients::{Bound, GradLevel, GradProbe};
 pub use self::ranges::RangeSet;
 pub use self::scope::Scope;
@@ -96,6 +98,8 @@ pub struct Config {
     pub online: Option<Online>,
     /// The gradient probe's own keys; `None` for other tasks.
     pub grad_probe: Option<GradProbe>,
+    /// Whether records stay in memory until something goes wrong; only for statistics.
+    pub flight_recorder: Option<FlightRecorder>,
 }
 
 impl Config {
@@ -179,7 +183,9 @@ fn resolve(text: &str, overrides: &Overrides, log: &mut Vec<LogLine>) -> Result<
         async_dump: common.async_dump,
         online: section.online,
         grad_probe: section.grad_probe,
+        flight_recorder: section.flight_recorder,
     };
+    flight::couple(&config)?;
     couple(&mut config, &section.scope, section.list, log)?;
     if config.enable_dataloader {
         log.push(LogLine::warning("The enable_dataloader feature will be deprecated in the future."));

@@ -6,6 +6,7 @@ use std::num::NonZeroU64;
 use serde_json::{Map, Value};
 
 use super::error::Refusal;
+use super::flight::{self, FlightRecorder};
 use super::gradients::GradProbe;
 use super::python;
 use super::values::{CheckMode, DataMode, DataModes, FileFormat, Online, OverflowNums, SummaryMode, Task};
@@ -25,6 +26,7 @@ pub(super) struct Section {
     pub(super) file_format: Option<FileFormat>,
     pub(super) online: Option<Online>,
     pub(super) grad_probe: Option<GradProbe>,
+    pub(super) flight_recorder: Option<FlightRecorder>,
 }
 
 /// The keys of a section. A missing one is `null`.
@@ -60,10 +62,16 @@ impl Section {
             file_format: None,
             online: None,
             grad_probe: None,
+            flight_recorder: None,
         };
+        let recorder = keys.get(flight::KEY);
+        if task != Task::Statistics {
+            FlightRecorder::refuse_elsewhere(recorder, task.as_str())?;
+        }
         match task {
             Task::Statistics => {
                 section.tensor_list = Some(string_list(keys.get("tensor_list"), "tensor_list")?);
+                section.flight_recorder = FlightRecorder::read(recorder)?;
             }
             Task::Tensor => {
                 section.file_format = optional_word(&keys, "file_format")?;

@@ -10,6 +10,18 @@ use super::{Json, ReadError, ReadErrorKind};
 /// What is read at a time.
 const CHUNK: usize = 1 << 18;
 
+/// Bytes that begin or end a value.
+const DECIDES: [bool; 256] = {
+    let mut decides = [false; 256];
+    let bytes = b"\"{}[],";
+    let mut index = 0;
+    while index < bytes.len() {
+        decides[bytes[index] as usize] = true;
+        index += 1;
+    }
+    decides
+};
+
 /// A key and its value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Member<'a> {
@@ -193,7 +205,13 @@ impl Members {
     fn skip_value(&mut self) -> Result<(), ReadErrorKind> {
         let mut depth = 0_u32;
         loop {
-            if self.position == self.window.len() && !self.fill()? {
+            // Most bytes of a value neither open nor close anything.
+            let rest = &self.window[self.position..];
+            self.position += rest.iter().position(|&byte| DECIDES[usize::from(byte)]).unwrap_or(rest.len());
+            if self.position == self.window.len() {
+                if self.fill()? {
+                    continue;
+                }
                 return if depth == 0 { Ok(()) } else { Err(self.syntax("end of file in a value")) };
             }
             match self.window[self.position] {

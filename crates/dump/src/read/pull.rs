@@ -114,7 +114,9 @@ impl<'a> Pull<'a> {
         self.skip_text()?;
         let inside = &self.text[start + 1..self.position - 1];
         if !inside.contains(&b'\\') {
-            return Ok(String::from_utf8_lossy(inside));
+            // Nearly always it is what it should be, and that is told faster than what is not.
+            let text = std::str::from_utf8(inside).map(Cow::Borrowed);
+            return Ok(text.unwrap_or_else(|_| String::from_utf8_lossy(inside)));
         }
         match super::Json::parse(&self.text[start..self.position]) {
             Ok(super::Json::Text(text)) => Ok(text),

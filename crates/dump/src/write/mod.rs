@@ -2,22 +2,30 @@
 
 mod error;
 mod files;
+mod flight_log;
+mod flight_signals;
 mod groups;
 mod json;
 mod layout;
 mod queue;
 mod records;
+mod sink;
+mod step_log;
 mod stream;
 mod tensor_jobs;
 mod tensors;
 mod writer;
 
 pub use self::error::WriteError;
+pub use self::flight_log::{FlightLog, HeldLimits, Holding};
+pub use self::flight_signals::{Marker, Seen, Signals};
 pub use self::json::JsonText;
 pub(crate) use self::json::push_float;
 pub(crate) use self::layout::is_plain_name;
 pub use self::layout::{Earlier, LayoutError, StepDir, check_path, create_dir};
 pub use self::records::Header;
+pub use self::sink::StepSink;
+pub use self::step_log::{HeldError, HeldPlace, StepLog, WrittenStep};
 pub use self::stream::StreamFile;
 pub use self::tensor_jobs::{HostTensor, Target};
 pub use self::tensors::TensorPool;

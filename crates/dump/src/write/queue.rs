@@ -31,7 +31,7 @@ pub(super) enum State {
 }
 
 impl Entry {
-    fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         ENTRY_BYTES + self.name.len() + self.body.as_ref().map_or(0, String::len)
     }
 
@@ -39,7 +39,7 @@ impl Entry {
         self.body.is_some() || self.state == State::Gone
     }
 
-    fn apply(&mut self, change: Change) {
+    pub(super) fn apply(&mut self, change: Change) {
         if self.state != State::Open {
             return;
         }

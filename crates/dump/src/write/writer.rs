@@ -46,7 +46,7 @@ pub enum Files {
 
 /// A record of the step, by the order of opening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct RecordId(u64);
+pub struct RecordId(pub(super) u64);
 
 /// The writer of one step. Shared between threads by reference.
 #[derive(Debug)]
@@ -131,15 +131,19 @@ impl StepWriter {
         RecordId(self.with(|queue| queue.open(name)).unwrap_or(u64::MAX))
     }
 
+    pub(super) fn change(&self, id: RecordId, change: Change) {
+        self.with(|queue| queue.change(id.0, change));
+    }
+
     /// Gives a body, encoded for depth 2, that may change. `capacity_bytes` are reserved in the file, the body
     /// included.
     pub fn set(&self, id: RecordId, body: String, capacity_bytes: usize) {
-        self.with(|queue| queue.change(id.0, Change::Set { body, room: capacity_bytes }));
+        self.change(id, Change::Set { body, room: capacity_bytes });
     }
 
     /// Gives the final body, encoded for depth 2.
     pub fn close(&self, id: RecordId, body: String) {
-        self.with(|queue| queue.change(id.0, Change::Close { body }));
+        self.change(id, Change::Close { body });
     }
 
     /// Adds a record that is final at once.
@@ -152,12 +156,12 @@ impl StepWriter {
 
     /// Takes back a record that was not closed.
     pub fn remove(&self, id: RecordId) {
-        self.with(|queue| queue.change(id.0, Change::Remove));
+        self.change(id, Change::Remove);
     }
 
     /// Gives up on a record: its last body is final, without one it vanishes.
     pub fn abandon(&self, id: RecordId) {
-        self.with(|queue| queue.change(id.0, Change::Abandon));
+        self.change(id, Change::Abandon);
     }
 
     /// Adds a name to the group of a call stack. The first time the stack is seen, its frames are asked for, with

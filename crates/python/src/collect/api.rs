@@ -107,9 +107,12 @@ impl Collector {
     }
 
     /// The call did not return a result: what is known of it is written.
-    fn api_fail(&self, call: &ApiCall) {
-        if let Some(call) = call.take() {
-            self.session().collector.api_finish(call, None);
+    fn api_fail(&self, py: Python<'_>, call: &ApiCall) {
+        let session = self.session();
+        if let Some(call) = call.take()
+            && session.collector.api_finish(call, None) == Finished::Tell
+        {
+            session.tell(py);
         }
     }
 
@@ -145,7 +148,10 @@ impl Collector {
             })
         };
         let encoded = if session.collector.api_end(&call) { encode(saving) } else { None };
-        if session.collector.api_finish(call, encoded) == Finished::SaveTensors {
+        let finished = session.collector.api_finish(call, encoded);
+        if finished == Finished::Tell {
+            session.tell(py);
+        } else if finished == Finished::SaveTensors {
             // Encoding again with saving on is what writes the files; the text has been written before.
             for (category, values) in [(Category::Input, Some(args)), (Category::Kwargs, None)] {
                 let encoder = Encoder::for_member(&name, category, Saving::Now);
@@ -282,6 +288,8 @@ fn record_backward(
     let finished = session.collector.backward_record(&name, saving, encoded_input, encoded_output);
     if finished == Finished::SaveTensors {
         encode_both(Saving::Now);
+    }
+    if finished != Finished::Done {
         session.tell(py);
     }
 }

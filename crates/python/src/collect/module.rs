@@ -124,6 +124,8 @@ impl Collector {
             for (of_output, position, gradient) in held.unwrap_or_default() {
                 encode_gradient(session, &name, of_output, position, gradient.bind(py), Saving::Now);
             }
+        }
+        if finished != Finished::Done {
             session.tell(py);
         }
     }
@@ -175,6 +177,8 @@ impl EndedModule<'_, '_> {
         if finished == Finished::SaveTensors {
             save_inputs(session, name, args, kwargs);
             encode(Saving::Now);
+        }
+        if finished != Finished::Done {
             session.tell(py);
         }
         let members = gradient_members(name, parameters)?;
@@ -280,11 +284,12 @@ impl ParameterHook {
             let encoder = Encoder::for_gradient(&name, &self.parameter, saving);
             session.encode(py, PARAMETERS, &name, encoder, |walk| walk.single(grad))
         };
-        if let Some(encoded) = encode(saving)
-            && session.collector.gradient(self.module, &name, &self.parameter, encoded)
-                == Finished::SaveTensors
-        {
+        let Some(encoded) = encode(saving) else { return Ok(()) };
+        let finished = session.collector.gradient(self.module, &name, &self.parameter, encoded);
+        if finished == Finished::SaveTensors {
             encode(Saving::Now);
+        }
+        if finished != Finished::Done {
             session.tell(py);
         }
         Ok(())

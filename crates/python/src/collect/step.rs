@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use msprobe_collect::StepPlace;
+use msprobe_collect::{Occasion, StepPlace};
 use msprobe_dump::config::{Level, Task};
 use msprobe_dump::names::{Rank, Step};
-use msprobe_dump::write::{Files, Header, LayoutError, StepDir, StepWriter};
+use msprobe_dump::write::{Files, Header, HeldPlace, LayoutError, StepDir, StepWriter};
 use msprobe_tensor::{Number, Statistics};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
@@ -19,15 +19,21 @@ type Earlier = (usize, usize);
 #[pymethods]
 impl Collector {
     /// Creates the directory and files of a step. Returns the directory, and how many files an earlier run left.
+    /// With a flight recorder nothing is created, and there is no directory.
     fn open_step(
         &self,
         py: Python<'_>,
         dump_path: PathBuf,
         step: u64,
         rank: Option<u32>,
-    ) -> PyResult<(PathBuf, Option<Earlier>)> {
+    ) -> PyResult<(Option<PathBuf>, Option<Earlier>)> {
         let session = self.session();
         let config = session.collector.config();
+        if config.flight_recorder.is_some() {
+            let place = HeldPlace { dump_path, step: Step(step), rank: Rank(rank) };
+            py.detach(|| session.collector.open_flight_step(place));
+            return Ok((None, None));
+        }
         let is_debug = config.level == Level::Debug;
         let has_tensors = matches!(config.task, Task::Tensor | Task::OverflowCheck)
             || config.tensor_list.as_ref().is_some_and(|list| !list.is_empty());
@@ -47,9 +53,9 @@ impl Collector {
         let writer = py
             .detach(|| StepWriter::create(dir.path(), &header, files))
             .map_err(|error| PyOSError::new_err(error.to_string()))?;
-        py.detach(|| session.collector.open_step(StepPlace { writer, tensor_dir }));
+        py.detach(|| session.collector.open_step(StepPlace { sink: writer.into(), tensor_dir }));
         let earlier = dir.earlier.map(|earlier| (earlier.json_files, earlier.tensor_files));
-        Ok((dir.path().to_owned(), earlier))
+        Ok((Some(dir.path().to_owned()), earlier))
     }
 
     /// Whether a step's files are open.
@@ -61,7 +67,9 @@ impl Collector {
     fn flush(&self, py: Python<'_>) -> PyResult<Option<String>> {
         let session = self.session();
         let fetched: Vec<Statistics> = session.adapter.fetch(py)?.into_iter().map(of_device).collect();
-        Ok(py.detach(|| session.collector.flush(&fetched)).err())
+        let error = py.detach(|| session.collector.flush(&fetched)).err();
+        self.tell_of_flight(py);
+        Ok(error)
     }
 
     /// Ends the step: files are finished, counters start again.
@@ -69,6 +77,32 @@ impl Collector {
         let session = self.session();
         session.shared.clear();
         py.detach(|| session.collector.end_step());
+        self.tell_of_flight(py);
+    }
+
+    /// Whether what the step that runs records gets to disk, now and not only if something goes wrong.
+    fn is_on_disk(&self) -> bool {
+        self.session().collector.is_on_disk()
+    }
+
+    /// Looks whether another rank's flight recorder has written, or somebody asks for what is held.
+    fn check_flight(&self, py: Python<'_>, step: u64) {
+        py.detach(|| self.session().collector.check_flight(Step(step)));
+        self.tell_of_flight(py);
+    }
+
+    /// Writes what the flight recorder holds. How many steps that were.
+    fn write_flight(&self, py: Python<'_>, has_crashed: bool) -> usize {
+        let occasion = if has_crashed { Occasion::Crash } else { Occasion::Demand };
+        let steps = py.detach(|| self.session().collector.write_flight(occasion));
+        self.tell_of_flight(py);
+        steps
+    }
+
+    /// Steps, records and bytes that the flight recorder holds.
+    fn flight_holding(&self) -> (usize, usize, usize) {
+        let held = self.session().collector.flight_holding();
+        (held.steps, held.records, held.bytes)
     }
 
     /// Why writing failed, if it did.
@@ -94,6 +128,15 @@ impl Collector {
             _ => None,
         };
         self.session().collector.set_phase(known);
+    }
+}
+
+impl Collector {
+    fn tell_of_flight(&self, py: Python<'_>) {
+        let session = self.session();
+        if session.collector.config().flight_recorder.is_some() {
+            session.tell(py);
+        }
     }
 }
 

@@ -194,6 +194,9 @@ impl<'a> Walk<'a> {
         let class: String = value.get_type().name()?.extract()?;
         // Read before anything is written, so that a failure leaves no half of an object.
         let read = Scalar::read(value)?;
+        if let Scalar::Float(value) = read {
+            self.encoder.note_number(value);
+        }
         let json = self.encoder.json();
         json.begin_object();
         json.key("type");

@@ -178,6 +178,17 @@ class PrecisionDebugger:
                 service.restore_custom_api(module, api)
 
     @classmethod
+    def write_flight_record(cls) -> None:
+        """Writes what the flight recorder holds, which is then held no more. Without one it only says so."""
+        with _LOCK:
+            # Level L2 has no recorder, and its service knows of none.
+            write = getattr(cls._current().service, "write_flight_record", None)
+            if write is not None:
+                write()
+            else:
+                logger.warning("There is no flight recorder in this configuration.")
+
+    @classmethod
     def monitor(cls, model: Any) -> None:
         """Watches the gradients of a model under the task grad_probe; under others it does nothing.
 
