@@ -30,6 +30,8 @@ from bench.environment import REFERENCE, ROOT, THREADS, environment, figure
 
 TURNS = 3
 WIDTH = 32
+# Our two threads have work nearly all the time: with less of two processors they had to wait for others.
+FREE_CORES = 1.4
 
 
 class Row(NamedTuple):
@@ -161,9 +163,8 @@ def measure(row: Row, seed: Seed, binary: Path, place: Path, reached: list[bool]
         f"{ratio:>7}  {', '.join(aims)}",
         flush=True,
     )
-    # Ours has two threads for nearly all of its work, the reference one.
-    if fastest.running < BUSY or (other and best(other).running < BUSY):
-        print(f"{'':<{WIDTH}} busy machine: processor time is below wall time", flush=True)
+    if fastest.running < FREE_CORES or (other and best(other).running < BUSY):
+        print(f"{'':<{WIDTH}} busy machine: others had a part of the two processors", flush=True)
     shutil.rmtree(step)
 
 
