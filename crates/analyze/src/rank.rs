@@ -11,7 +11,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use msprobe_dump::hash::FastMap;
-use msprobe_dump::read::{Json, Members, ReadError, ReadErrorKind};
+use msprobe_dump::read::{Members, Pull, PullError, Pulled, ReadError, ReadErrorKind, Shape};
 
 use self::walk::read_record;
 pub use self::walk::{TensorFacts, TensorPlace, TensorWatch};
@@ -98,33 +98,36 @@ impl RankDump {
         let mut by_name: FastMap<Box<str>, u32> = FastMap::default();
         let mut told = 0;
         loop {
-            let member = match members.next_text() {
-                Ok(Some(member)) => member,
+            // A repeated name counts as it does for Python: the last value, in the place of the first.
+            let next = dump.records.len();
+            let mut index = next;
+            let mut name = String::new();
+            let read = members.next_pulled(|start, pull| {
+                if !start.inner {
+                    return dump.header(&start.key, pull).map(|()| None);
+                }
+                index = by_name.get(&*start.key).map_or(next, |&known| known as usize);
+                name.clear();
+                name.push_str(&start.key);
+                read_record(start, pull, index, watch).map(Some)
+            });
+            match read {
                 Ok(None) => break,
                 Err(error) => {
                     dump.note_end(&error)?;
                     break;
                 }
-            };
-            if !member.inner {
-                let (key, value) = (member.key, Json::parse(member.text));
-                dump.header(&key, value.as_ref().ok());
-                continue;
-            }
-            // A repeated name counts as it does for Python: the last value, in the place of the first.
-            let next = dump.records.len();
-            let known = by_name.get(&*member.key).copied();
-            let index = known.map_or(next, |index| index as usize);
-            match read_record(&member, index, watch) {
-                Ok(record) if index < next => dump.records[index] = record,
-                Ok(record) => {
+                Ok(Some(Pulled { result: Ok(Some(record)), .. })) if index < next => {
+                    dump.records[index] = record;
+                }
+                Ok(Some(Pulled { result: Ok(Some(record)), .. })) => {
                     by_name.insert(record.name.clone(), index as u32);
                     dump.records.push(record);
                 }
-                Err((what, at)) => dump.problems.push(format!(
-                    "dump.json: record {} is left out: {what} at byte {}",
-                    member.key,
-                    member.offset + at as u64
+                Ok(Some(Pulled { result: Ok(None), .. })) => {}
+                Ok(Some(Pulled { result: Err((what, _)), end })) => dump.problems.push(format!(
+                    "dump.json: {} before byte {end} is left out: {what}",
+                    if name.is_empty() { "a member" } else { &name }
                 )),
             }
             let offset = members.offset();
@@ -168,18 +171,22 @@ impl RankDump {
         }
     }
 
-    fn header(&mut self, key: &str, value: Option<&Json<'_>>) {
-        let text = || value.and_then(Json::as_str).unwrap_or_default().to_owned();
+    fn header(&mut self, key: &str, pull: &mut Pull<'_>) -> Result<(), PullError> {
+        if pull.shape()? != Shape::Text {
+            return pull.skip();
+        }
+        let text = pull.text()?.into_owned();
         match key {
-            "task" => self.task = text(),
-            "level" => self.level = text(),
-            "framework" => self.framework = text(),
+            "task" => self.task = text,
+            "level" => self.level = text,
+            "framework" => self.framework = text,
             // A dump may have been moved since: beside the file is where it is today.
-            "dump_data_dir" if matches!(value, Some(Json::Text(_))) => {
+            "dump_data_dir" => {
                 let beside = self.dir.path.join("dump_tensor_data");
-                self.tensor_dir = Some(if beside.is_dir() { beside } else { PathBuf::from(text()) });
+                self.tensor_dir = Some(if beside.is_dir() { beside } else { PathBuf::from(text) });
             }
             _ => {}
         }
+        Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use std::hash::Hasher as _;
 
 use msprobe_dump::hash::Multiply;
-use msprobe_dump::read::{MemberText, Pull, PullError, Shape};
+use msprobe_dump::read::{MemberStart, Pull, PullError, Shape};
 
 use crate::communication::{BatchItem, Communication, Group, RankArgument, is_communication};
 use crate::record::{Argument, BadTensor, Kinds, PlainFindings, Record, Role};
@@ -54,9 +54,10 @@ impl TensorWatch for () {
     fn see(&mut self, _: TensorPlace<'_>, _: &TensorFacts<'_>) {}
 }
 
-/// Reads a record; `index` is its number.
+/// Reads the record that comes next in `pull`; `index` is its number.
 pub(super) fn read_record(
-    member: &MemberText<'_>,
+    member: &MemberStart<'_>,
+    pull: &mut Pull<'_>,
     index: usize,
     watch: &mut dyn TensorWatch,
 ) -> Result<Record, PullError> {
@@ -73,11 +74,11 @@ pub(super) fn read_record(
         place: Place { role: Role::Input, argument: Argument::Other, batch_item: None },
         batch_items: 0,
     };
-    let (has_output, is_recompute) = walk.record(&mut Pull::new(member.text))?;
+    let (has_output, is_recompute) = walk.record(pull)?;
     Ok(Record {
         name: name.into(),
         offset: member.offset,
-        length: u32::try_from(member.text.len()).unwrap_or(u32::MAX),
+        length: u32::try_from(pull.position()).unwrap_or(u32::MAX),
         plain: walk.plain,
         has_output,
         is_recompute,

@@ -5,10 +5,12 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::{Json, ReadError, ReadErrorKind};
+use super::{Json, Pull, PullError, ReadError, ReadErrorKind};
 
 /// What is read at a time.
 const CHUNK: usize = 1 << 18;
+/// Values shorter than this are whole in the window when they are read from their place.
+const LOOK_AHEAD: usize = 1 << 14;
 
 /// Bytes that begin or end a value.
 const DECIDES: [bool; 256] = {
@@ -33,17 +35,24 @@ pub struct Member<'a> {
     pub value: Json<'a>,
 }
 
-/// A key and the text of its value.
+/// What is known of a member before its value is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MemberText<'a> {
+pub struct MemberStart<'a> {
     /// Whether it is a member of the object that was entered, not of the file's own.
     pub inner: bool,
     /// The key.
     pub key: Cow<'a, str>,
-    /// The text of the value.
-    pub text: &'a [u8],
-    /// Where in the file that text begins.
+    /// Where in the file the value begins.
     pub offset: u64,
+}
+
+/// A member that was read from its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pulled<T> {
+    /// What the reader made of it.
+    pub result: Result<T, PullError>,
+    /// Where in the file the value ends.
+    pub end: u64,
 }
 
 /// Reads a file that is an object. The members of one of its members, itself an object, can be had one by one too.
@@ -60,6 +69,15 @@ pub struct Members {
     entered: &'static str,
     has_entered: bool,
     place: Place,
+}
+
+/// A member in the window.
+struct Found {
+    inner: bool,
+    /// From where to where its key stands.
+    key: (usize, usize),
+    /// Where its value begins.
+    start: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,31 +114,61 @@ impl Members {
 
     /// The next member, or nothing after the last one.
     pub fn next_member(&mut self) -> Result<Option<Member<'_>>, ReadError> {
-        let path = self.path.clone();
-        let Some(MemberText { inner, key, text, offset }) = self.next_text()? else { return Ok(None) };
-        match Json::parse(text) {
-            Ok(value) => Ok(Some(Member { inner, key, value })),
-            Err((what, at)) => {
-                let kind = ReadErrorKind::Syntax { what, offset: offset + at as u64 };
-                Err(ReadError { path, kind })
+        match self.find_next() {
+            Ok(None) => Ok(None),
+            Ok(Some((Found { inner, key, start }, end))) => {
+                let window = &self.window;
+                let parse = |(start, end): (usize, usize)| {
+                    Json::parse(&window[start..end]).map_err(|(what, at)| (what, start + at))
+                };
+                let parsed = parse(key).and_then(|key| Ok((key, parse((start, end))?)));
+                match parsed {
+                    Ok((Json::Text(key), value)) => Ok(Some(Member { inner, key, value })),
+                    Ok(_) => Err(self.error("not a string", key.0)),
+                    Err((what, at)) => Err(self.error(what, at)),
+                }
             }
+            Err(kind) => Err(ReadError { path: self.path.clone(), kind }),
         }
     }
 
-    /// The next member with its value as text, which may be no JSON inside of its brackets.
-    pub fn next_text(&mut self) -> Result<Option<MemberText<'_>>, ReadError> {
-        match self.find_next() {
-            Ok(None) => Ok(None),
-            Ok(Some((inner, key, value))) => match Json::parse(&self.window[key.0..key.1]) {
-                Ok(Json::Text(key)) => {
-                    let offset = self.before + value.0 as u64;
-                    Ok(Some(MemberText { inner, key, text: &self.window[value.0..value.1], offset }))
-                }
-                Ok(_) => Err(self.error("not a string", key.0)),
-                Err((what, at)) => Err(self.error(what, key.0 + at)),
-            },
+    /// The next member, read by `read` from its place in the file, without looking for its end first. `read` may be called
+    /// again for the same member, with more of its text. What it could not read is in the answer; the next member is
+    /// found all the same.
+    pub fn next_pulled<T>(
+        &mut self,
+        mut read: impl FnMut(&MemberStart<'_>, &mut Pull<'_>) -> Result<T, PullError>,
+    ) -> Result<Option<Pulled<T>>, ReadError> {
+        match self.pull_next(&mut read) {
+            Ok(pulled) => Ok(pulled),
             Err(kind) => Err(ReadError { path: self.path.clone(), kind }),
         }
+    }
+
+    fn pull_next<T>(
+        &mut self,
+        read: &mut impl FnMut(&MemberStart<'_>, &mut Pull<'_>) -> Result<T, PullError>,
+    ) -> Result<Option<Pulled<T>>, ReadErrorKind> {
+        let Some(Found { inner, key, start }) = self.find_start()? else { return Ok(None) };
+        while self.window.len() - start < LOOK_AHEAD && self.fill()? {}
+        let offset = self.before + start as u64;
+        let mut attempt = |text: &[u8], key: &[u8]| {
+            let Ok(Json::Text(key)) = Json::parse(key) else { return (Err(("not a string", 0)), 0) };
+            let mut pull = Pull::new(text);
+            let result = read(&MemberStart { inner, key, offset }, &mut pull);
+            (result, pull.position())
+        };
+        let (mut result, mut length) = attempt(&self.window[start..], &self.window[key.0..key.1]);
+        // It may go on behind the window; and after an error nobody knows where it ends.
+        if result.is_err() || start + length == self.window.len() {
+            self.position = start;
+            self.skip_value()?;
+            length = self.position - start;
+            result = attempt(&self.window[start..self.position], &self.window[key.0..key.1]).0;
+        }
+        self.position = start + length;
+        self.leave_value(inner);
+        Ok(Some(Pulled { result, end: offset + length as u64 }))
     }
 
     /// Bytes of the file that were gone through.
@@ -134,8 +182,15 @@ impl Members {
     }
 
     /// Where the next key and value stand in the window.
-    #[allow(clippy::type_complexity)]
-    fn find_next(&mut self) -> Result<Option<(bool, (usize, usize), (usize, usize))>, ReadErrorKind> {
+    fn find_next(&mut self) -> Result<Option<(Found, usize)>, ReadErrorKind> {
+        let Some(found) = self.find_start()? else { return Ok(None) };
+        self.skip_value()?;
+        self.leave_value(found.inner);
+        Ok(Some((found, self.position)))
+    }
+
+    /// Where the next key stands in the window, and where its value begins: there the position is.
+    fn find_start(&mut self) -> Result<Option<Found>, ReadErrorKind> {
         self.discard_used();
         loop {
             let byte = self.next_byte()?;
@@ -166,7 +221,7 @@ impl Members {
                     self.place = Place::Inner(false);
                 }
                 (Place::Outer(false) | Place::Inner(false), Some(b'"')) => {
-                    if let Some(found) = self.member()? {
+                    if let Some(found) = self.key()? {
                         return Ok(Some(found));
                     }
                 }
@@ -175,9 +230,8 @@ impl Members {
         }
     }
 
-    /// The member at the position; nothing if it was entered.
-    #[allow(clippy::type_complexity)]
-    fn member(&mut self) -> Result<Option<(bool, (usize, usize), (usize, usize))>, ReadErrorKind> {
+    /// The key at the position and where its value begins; nothing if the value was entered.
+    fn key(&mut self) -> Result<Option<Found>, ReadErrorKind> {
         let key_start = self.position;
         self.skip_value()?;
         let key_end = self.position;
@@ -195,10 +249,12 @@ impl Members {
             self.discard_used();
             return Ok(None);
         }
-        let value_start = self.position;
-        self.skip_value()?;
+        Ok(Some(Found { inner, key: (key_start, key_end), start: self.position }))
+    }
+
+    /// The position is behind a value.
+    fn leave_value(&mut self, inner: bool) {
         self.place = if inner { Place::Inner(true) } else { Place::Outer(true) };
-        Ok(Some((inner, (key_start, key_end), (value_start, self.position))))
     }
 
     /// Moves behind the value at the position, which is wholly in the window then.

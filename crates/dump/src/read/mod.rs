@@ -13,7 +13,7 @@ use std::io;
 use std::path::PathBuf;
 
 pub use self::json::Json;
-pub use self::members::{Member, MemberText, Members};
+pub use self::members::{Member, MemberStart, Members, Pulled};
 pub use self::pull::{Pull, PullError, Shape};
 
 /// Why a JSON file could not be read.

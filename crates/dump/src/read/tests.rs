@@ -92,3 +92,49 @@ fn members_larger_than_what_is_read_at_a_time_are_whole() {
     assert_eq!(found.len(), 2);
     assert_eq!(found[0].2.len(), found[1].2.len());
 }
+
+/// Keys and lengths of values, pulled; values that are no JSON are told.
+fn pulled(path: &std::path::Path) -> Vec<(String, Result<usize, &'static str>, u64)> {
+    let mut members = Members::open(path, "data").unwrap();
+    let mut found = Vec::new();
+    loop {
+        let mut key = String::new();
+        let next = members.next_pulled(|start, pull| {
+            key = start.key.clone().into_owned();
+            pull.skip().map(|()| pull.position())
+        });
+        let Some(next) = next.unwrap() else { return found };
+        found.push((key, next.result.map_err(|(what, _)| what), next.end));
+    }
+}
+
+#[test]
+fn pulled_members_are_those_that_are_parsed() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("dump.json");
+    // Sizes around what is read at a time, so that values are cut at every sort of place.
+    let sizes = [0, 10, 16_000, 17_000, 262_000, 262_100, 262_144, 300_000, 600_000, 5];
+    let values: Vec<String> = sizes.iter().map(|size| format!("[\"{}\", 1.5]", "y".repeat(*size))).collect();
+    let members: Vec<String> =
+        values.iter().enumerate().map(|(index, value)| format!("\"{index}\": {value}")).collect();
+    let text = format!("{{\"task\": 12345, \"data\": {{{}}}, \"end\": null}}", members.join(",\n  "));
+    std::fs::write(&path, &text).unwrap();
+    let found = pulled(&path);
+    assert_eq!(found.len(), sizes.len() + 2);
+    assert_eq!((found[0].0.as_str(), found[0].1), ("task", Ok(5)));
+    for (index, value) in values.iter().enumerate() {
+        assert_eq!((found[index + 1].0.clone(), found[index + 1].1), (index.to_string(), Ok(value.len())));
+        let end = found[index + 1].2 as usize;
+        assert_eq!(&text[end - value.len()..end], value);
+    }
+}
+
+#[test]
+fn a_value_that_cannot_be_read_costs_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("dump.json");
+    std::fs::write(&path, "{\"data\": {\"a\": {\"x\": ?}, \"b\": [1]}}").unwrap();
+    let found = pulled(&path);
+    assert_eq!(found[0].1, Err("not a value"));
+    assert_eq!((found[1].0.as_str(), found[1].1), ("b", Ok(3)));
+}
