@@ -62,6 +62,16 @@ impl BitOr for Kinds {
     }
 }
 
+/// The number a word stands for: some dumps write those that are not finite as words, with a tab behind.
+pub(crate) fn number_in_words(word: &str) -> Option<f64> {
+    match word.trim_end_matches('\t').to_ascii_lowercase().as_str() {
+        "nan" => Some(f64::NAN),
+        "inf" => Some(f64::INFINITY),
+        "-inf" => Some(f64::NEG_INFINITY),
+        _ => None,
+    }
+}
+
 /// What a value is of its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {

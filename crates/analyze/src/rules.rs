@@ -1,5 +1,7 @@
 //! Values that are not finite and mean no harm. Each rule has a name, and can be switched off by it.
 
+use msprobe_dump::names::{filling, returns_unwritten_memory};
+
 use crate::record::{Kinds, Record};
 
 /// A rule.
@@ -80,7 +82,7 @@ impl Rules {
     /// The rule by which the results of this call are harmless though its inputs are finite.
     pub fn excuse(&self, record: &Record) -> Option<Rule> {
         let function = record.function();
-        let rule = if is_uninitialized(function) {
+        let rule = if returns_unwritten_memory(function) {
             Rule::Uninitialized
         } else if record.has_bad_number && takes_fill(function) {
             Rule::ExplicitFill
@@ -103,30 +105,9 @@ pub(crate) fn expects_masks(record: &Record) -> bool {
     PARTS.iter().any(|part| name.contains(part))
 }
 
-fn is_uninitialized(function: &str) -> bool {
-    function.starts_with("empty") || function.starts_with("new_empty") || function == "resize_"
-}
-
 fn takes_fill(function: &str) -> bool {
-    const FILLS: [&str; 16] = [
-        "full",
-        "full_like",
-        "new_full",
-        "fill",
-        "fill_",
-        "fill_diagonal_",
-        "masked_fill",
-        "masked_fill_",
-        "where",
-        "index_fill",
-        "index_fill_",
-        "__setitem__",
-        "pad",
-        "constant_pad_nd",
-        "nan_to_num",
-        "scalar_tensor",
-    ];
-    FILLS.contains(&function)
+    filling(function).is_some()
+        || matches!(function, "where" | "__setitem__" | "nan_to_num" | "scalar_tensor")
 }
 
 /// Calls that show the same memory in another shape or write into it: what was never written stays so.

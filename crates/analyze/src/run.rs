@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use msprobe_report::console::Console;
+use msprobe_report::console::{Console, Level};
 use msprobe_report::output::{make_directory, publish};
 use rayon::prelude::*;
 
@@ -151,6 +151,9 @@ fn analyze_step(
     outcome.problems.extend(missing_ranks(links.missing_ranks()));
     let (picture, phases) =
         rayon::join(|| Picture::find(&ranks, &links, &constructs, &options.rules), || phases::find(&ranks));
+    for note in &phases.notes {
+        console.log(Level::Debug, note);
+    }
     outcome.phases = phases;
     let shown = picture.origins.len().min(MOST_FINDINGS);
     outcome.more_births = picture.origins.len() - shown;

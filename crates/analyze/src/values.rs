@@ -5,7 +5,7 @@ use std::io;
 use msprobe_dump::read::Json;
 
 use crate::rank::RankDump;
-use crate::record::{Kinds, Record, Role};
+use crate::record::{Kinds, Record, Role, number_in_words};
 
 /// More tensors than that are not listed.
 const MAX_TENSORS: usize = 64;
@@ -106,12 +106,7 @@ fn number(json: &Json<'_>) -> Option<f64> {
         Json::Float(number) => Some(*number),
         // Of bool tensors: any, all.
         Json::Bool(value) => Some(f64::from(u8::from(*value))),
-        Json::Text(text) => match text.trim_end_matches('\t').to_ascii_lowercase().as_str() {
-            "nan" => Some(f64::NAN),
-            "inf" => Some(f64::INFINITY),
-            "-inf" => Some(f64::NEG_INFINITY),
-            _ => None,
-        },
+        Json::Text(text) => number_in_words(text),
         _ => None,
     }
 }

@@ -4,6 +4,7 @@
 //! about to fill, what `fill_` overwrites), nor is what somebody fills in on purpose; -inf without NaN and +inf is
 //! taken for a mask, unless the user says otherwise.
 
+use msprobe_dump::names::{Filling, filling, returns_unwritten_memory};
 use msprobe_tensor::{Number, Statistics};
 
 use crate::encoder::Encoded;
@@ -126,17 +127,15 @@ impl Rule {
     /// Of a function by its stem, as `Torch.empty`.
     pub(crate) fn of(stem: &str) -> Rule {
         let (family, name) = stem.split_once('.').unwrap_or(("", stem));
-        match name.rsplit('.').next().unwrap_or(name) {
+        let function = name.rsplit('.').next().unwrap_or(name);
+        match function {
             _ if family == "Distributed" => Rule::Communication,
-            "empty" | "empty_like" | "empty_strided" | "empty_permuted" | "empty_quantized" | "new_empty"
-            | "new_empty_strided" | "empty_with_format" | "resize_" | "resize_as_" => Rule::Uninitialised,
-            "full" | "full_like" | "new_full" | "fill_" | "fill" => Rule::Fills { reads: false },
-            "masked_fill" | "masked_fill_" | "index_fill" | "index_fill_" | "fill_diagonal_" | "pad"
-            | "constant_pad_nd" => Rule::Fills { reads: true },
+            _ if returns_unwritten_memory(function) => Rule::Uninitialised,
             "zeros_like" | "ones_like" | "rand_like" | "randn_like" | "zero_" | "copy_" | "set_"
             | "__setitem__" | "normal_" | "uniform_" | "bernoulli_" | "random_" | "exponential_"
             | "log_normal_" | "cauchy_" | "geometric_" => Rule::Ignores,
-            _ => Rule::Ordinary,
+            _ => filling(function)
+                .map_or(Rule::Ordinary, |filling| Rule::Fills { reads: filling == Filling::Partly }),
         }
     }
 }

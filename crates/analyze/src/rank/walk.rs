@@ -6,7 +6,7 @@ use msprobe_dump::hash::Multiply;
 use msprobe_dump::read::{MemberStart, Pull, PullError, Shape};
 
 use crate::communication::{BatchItem, Communication, Group, RankArgument, is_communication};
-use crate::record::{Argument, BadTensor, Kinds, PlainFindings, Record, Role};
+use crate::record::{Argument, BadTensor, Kinds, PlainFindings, Record, Role, number_in_words};
 
 /// Values inside of values beyond this depth are not looked at.
 const MAX_DEPTH: usize = 64;
@@ -429,12 +429,7 @@ fn figure(pull: &mut Pull<'_>, hash: &mut Multiply) -> Result<Option<f64>, PullE
 fn number_of(pull: &mut Pull<'_>) -> Result<Option<f64>, PullError> {
     Ok(match pull.shape()? {
         Shape::Number => Some(pull.number()?),
-        Shape::Text => match pull.text()?.trim_end_matches('\t').to_ascii_lowercase().as_str() {
-            "nan" => Some(f64::NAN),
-            "inf" => Some(f64::INFINITY),
-            "-inf" => Some(f64::NEG_INFINITY),
-            _ => None,
-        },
+        Shape::Text => number_in_words(&pull.text()?),
         _ => {
             pull.skip()?;
             None

@@ -4,6 +4,7 @@
 //! `debug`), so a name is of one kind only.
 
 mod api;
+mod functions;
 mod module;
 mod place;
 mod record;
@@ -12,6 +13,7 @@ mod tensor_file;
 mod tests;
 
 pub use self::api::{ApiName, SCOPE_PREFIXES, is_api_scope_end};
+pub use self::functions::{Filling, filling, returns_unwritten_memory};
 pub(crate) use self::module::is_of_module;
 pub use self::module::{ModuleKind, ModuleName, ModulePass, is_module_scope_end};
 pub use self::place::{Rank, Step};
