@@ -101,6 +101,8 @@ pub struct Warned {
     pub range: RangeFindings,
     /// The record and the sentence of each of its warnings.
     pub sentences: Vec<(String, String)>,
+    /// Findings that were left out as masks: tensors filled with the lowest number of their dtype.
+    pub filled: u64,
 }
 
 /// What was found in a step.

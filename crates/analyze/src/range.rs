@@ -279,6 +279,15 @@ pub struct RangeFindings {
 impl RangeFindings {
     /// The most warnings of a rank.
     pub const MOST: usize = keep::MOST;
+
+    /// Leaves out what is so by the lowest number of its dtype alone, and tells how many tensors that were.
+    pub fn set_fills_aside(&mut self) -> u64 {
+        self.warnings.retain(|warning| !warning.is_fill());
+        for (count, fills) in self.counts.iter_mut().zip(self.fills) {
+            *count = count.saturating_sub(fills);
+        }
+        std::mem::take(&mut self.fills).into_iter().max().unwrap_or(0)
+    }
 }
 
 /// Where a danger begins.

@@ -44,7 +44,7 @@ impl Rule {
             }
             Rule::Mask => {
                 "tensors with -inf but neither NaN nor +inf that end in a softmax, or in a call or module whose \
-                 results are finite: masks"
+                 results are finite: masks. Also, for early warnings, those with the lowest number of their dtype"
             }
             Rule::ReceiveBuffer => {
                 "what the buffers of recv, all_gather, reduce_scatter, … held before data arrived in them"

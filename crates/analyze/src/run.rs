@@ -19,7 +19,7 @@ use crate::page::write_page;
 use crate::phases;
 use crate::range::{RangeFindings, RangeOptions, RangeWatch};
 use crate::rank::{RankDir, RankDump, rank_dirs};
-use crate::rules::Rules;
+use crate::rules::{Rule, Rules};
 
 /// Evidence is gathered for so many origins; the others are counted.
 const MOST_FINDINGS: usize = 50;
@@ -162,7 +162,7 @@ fn analyze_step(
     outcome.spread = picture.arrivals.iter().filter_map(|arrival| Spread::of(arrival, &ranks)).collect();
     outcome.exchanges = links.len();
     outcome.unpaired = links.unpaired().len();
-    outcome.warnings = warned(&ranks, ranges);
+    outcome.warnings = warned(&ranks, ranges, &options.rules);
     outcome.ranks = ranks
         .iter()
         .enumerate()
@@ -235,11 +235,12 @@ fn read_all(
     (ranks, ranges)
 }
 
-fn warned(ranks: &[RankDump], ranges: Vec<RangeFindings>) -> Vec<Warned> {
+fn warned(ranks: &[RankDump], ranges: Vec<RangeFindings>, rules: &Rules) -> Vec<Warned> {
     ranks
         .iter()
         .zip(ranges)
-        .map(|(dump, range)| {
+        .map(|(dump, mut range)| {
+            let filled = if rules.has(Rule::Mask) { range.set_fills_aside() } else { 0 };
             let sentences = range
                 .warnings
                 .iter()
@@ -248,7 +249,7 @@ fn warned(ranks: &[RankDump], ranges: Vec<RangeFindings>) -> Vec<Warned> {
                     (name.to_owned(), warning.sentence(name))
                 })
                 .collect();
-            Warned { rank: dump.dir.rank, range, sentences }
+            Warned { rank: dump.dir.rank, range, sentences, filled }
         })
         .collect()
 }

@@ -65,6 +65,7 @@ impl Outcome {
             "harmless": harmless,
             "warnings": self.warnings.iter().flat_map(warnings).collect::<Vec<JsonValue>>(),
             "warning_counts": self.warning_counts(),
+            "mask_filled_tensors": self.warnings.iter().map(|warned| warned.filled).sum::<u64>(),
             "as_dtype": self.as_dtype,
             "ranks": ranks,
             "unreadable_ranks": self.unreadable,

@@ -151,7 +151,12 @@ impl Outcome {
                 count(records, "record")
             ));
         }
-        section("Not finite, but harmless by rule (--no-rule NAME to count them)", &lines, LINES)
+        let filled: u64 = self.warnings.iter().map(|warned| warned.filled).sum();
+        if filled > 0 {
+            let tensors = count(filled as usize, "tensor");
+            lines.push(format!("  {}: {tensors} with the lowest number of their dtype", Rule::Mask.name()));
+        }
+        section("Harmless by rule (--no-rule NAME to count it)", &lines, LINES)
     }
 
     fn what_is_wrong(&self) -> Vec<String> {
