@@ -20,6 +20,10 @@ use crate::record::{Kinds, Record, Role};
 /// Marks per lane; more cannot be told apart.
 const MOST_MARKS: usize = 200;
 
+/// Up to so many lanes, arrivals after the first are drawn: so many of each lane.
+const LANES_WITH_ROOM: usize = 8;
+const LATER_ARRIVALS: usize = 20;
+
 /// Writes the page.
 pub(crate) fn write_page(outcome: &Outcome, path: &Path) -> io::Result<()> {
     let births = VecRows::new(outcome.births.iter().map(birth_row).collect());
@@ -251,18 +255,23 @@ impl<'a> Drawing<'a> {
         self.timeline.lanes = lanes;
     }
 
-    /// Ranks go on giving to each other what is not finite: the rest of what fits.
+    /// Ranks go on giving to each other what is not finite. That tells little that is new: some of it, where there is room.
     fn add_later_arrivals(&mut self) {
         let picture = &self.outcome.picture;
-        for rank in 0..self.timeline.lanes.len() as u32 {
-            for record in picture.polluted(rank) {
+        let lanes = self.timeline.lanes.len();
+        if lanes > LANES_WITH_ROOM {
+            return;
+        }
+        for rank in 0..lanes as u32 {
+            let arrived = picture.polluted(rank).filter_map(|record| {
                 let at = At { rank, record };
-                if self.timeline.lanes[rank as usize].marks.len() >= MOST_MARKS {
-                    break;
+                match picture.cause(at) {
+                    Some(Cause::Arrived(from)) => Some((from, at)),
+                    _ => None,
                 }
-                if let Some(Cause::Arrived(from)) = picture.cause(at) {
-                    self.link(from, at);
-                }
+            });
+            for (from, at) in arrived.take(LATER_ARRIVALS) {
+                self.link(from, at);
             }
         }
     }

@@ -145,6 +145,16 @@ class TimelineView {
     this.drawing = new LanesDrawing(scene, this.ruler);
     this.drawing.drawAxis(this.axis);
     this.drawing.draw(this.picture);
+    if (!this.hasBegun && !printWidth) {
+      this.hasBegun = true;
+      this.scrollTo(shown.indexOf(this.timeline.origins[0]?.lane) / shown.length);
+    }
+  }
+
+  // Brings what is at this share of the picture's height to the middle, where not everything fits.
+  scrollTo(share) {
+    const { scrollHeight, clientHeight } = this.scroller;
+    if (share > 0 && scrollHeight > clientHeight) this.scroller.scrollTop = share * scrollHeight - clientHeight / 2;
   }
 
   show(part) {
