@@ -23,6 +23,7 @@ impl Outcome {
     /// One sentence.
     pub fn headline(&self) -> String {
         let ranks = self.ranks.len();
+        let none = if self.harmless().is_empty() { "no NaN and no Inf" } else { "no harmful NaN or Inf" };
         match (self.culprit(), self.status()) {
             (Some(culprit), _) => {
                 let what = match culprit.kind {
@@ -40,12 +41,9 @@ impl Outcome {
                 )
             }
             (None, Status::Warning) => {
-                format!(
-                    "no NaN and no Inf on {}, but values close to the end of their range",
-                    count(ranks, "rank")
-                )
+                format!("{none} on {}, but values close to the end of their range", count(ranks, "rank"))
             }
-            (None, _) => format!("no NaN and no Inf on {}", count(ranks, "rank")),
+            (None, _) => format!("{none} on {}", count(ranks, "rank")),
         }
     }
 
@@ -83,24 +81,19 @@ impl Outcome {
                 }
             }
         }
-        let arrived: Vec<String> = self
-            .spread
-            .iter()
-            .map(|spread| match (&spread.via, spread.from_rank) {
-                (Some(via), Some(from)) if from != spread.rank => {
-                    format!("  rank {}: {}, from rank {from} ({via})", spread.rank, spread.operation)
-                }
-                _ => format!("  rank {}: {}, by a way that was not recorded", spread.rank, spread.operation),
-            })
-            .collect();
+        let arrived = by_ranks(self.spread.iter().map(|spread| {
+            let how = match (&spread.via, spread.from_rank) {
+                (Some(via), Some(from)) if from != spread.rank => format!("from rank {from} ({via})"),
+                _ => "by a way that was not recorded".to_owned(),
+            };
+            (spread.rank, format!("{}, {how}", spread.operation))
+        }));
         lines.extend(section("First on the other ranks", &arrived, LINES));
         let touched = self.ranks.iter().filter(|rank| rank.anomalies > 0);
-        let records: Vec<String> = touched
-            .map(|rank| {
-                let share = 100.0 * rank.anomalies as f64 / rank.records.max(1) as f64;
-                format!("  rank {}: {} of {} ({share:.1} %)", rank.rank, rank.anomalies, rank.records)
-            })
-            .collect();
+        let records = by_ranks(touched.map(|rank| {
+            let share = 100.0 * rank.anomalies as f64 / rank.records.max(1) as f64;
+            (rank.rank, format!("{} of {} ({share:.1} %)", rank.anomalies, rank.records))
+        }));
         lines.extend(section("Records that are not finite", &records, LINES));
         lines
     }
@@ -259,6 +252,41 @@ fn section(title: &str, entries: &[String], most: usize) -> Vec<String> {
     lines
 }
 
+/// A line per text, with the ranks it holds for before it, in the order in which texts first come.
+fn by_ranks(entries: impl Iterator<Item = (u32, String)>) -> Vec<String> {
+    let mut lines: Vec<(Vec<u32>, String)> = Vec::new();
+    for (rank, text) in entries {
+        match lines.iter_mut().find(|(_, known)| *known == text) {
+            Some((ranks, _)) => ranks.push(rank),
+            None => lines.push((vec![rank], text)),
+        }
+    }
+    let word = |ranks: &[u32]| if ranks.len() == 1 { "rank" } else { "ranks" };
+    lines
+        .into_iter()
+        .map(|(ranks, text)| format!("  {} {}: {text}", word(&ranks), in_ranges(&ranks)))
+        .collect()
+}
+
+/// `0-32, 34-63`
+fn in_ranges(numbers: &[u32]) -> String {
+    let mut sorted = numbers.to_vec();
+    sorted.sort_unstable();
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for number in sorted {
+        match ranges.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(number) => *last = number,
+            _ => ranges.push((number, number)),
+        }
+    }
+    let word = |(first, last): &(u32, u32)| match last - first {
+        0 => first.to_string(),
+        1 => format!("{first}, {last}"),
+        _ => format!("{first}-{last}"),
+    };
+    ranges.iter().map(word).collect::<Vec<String>>().join(", ")
+}
+
 /// `NaN`, `Inf and -Inf`.
 pub(crate) fn said(kinds: Kinds) -> String {
     let words: Vec<&str> = kinds
@@ -275,4 +303,16 @@ pub(crate) fn said(kinds: Kinds) -> String {
 
 fn count(number: usize, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_with_the_same_to_tell_share_a_line() {
+        let entries = [3, 0, 1, 7, 9, 8].map(|rank| (rank, if rank == 7 { "b" } else { "a" }.to_owned()));
+        assert_eq!(by_ranks(entries.into_iter()), ["  ranks 0, 1, 3, 8, 9: a", "  rank 7: b"]);
+        assert_eq!(in_ranges(&[0, 1, 2, 3, 5, u32::MAX]), "0-3, 5, 4294967295");
+    }
 }
