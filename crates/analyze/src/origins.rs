@@ -14,6 +14,9 @@ use crate::rules::{Rule, Rules};
 /// A path is not followed further than that.
 const MAX_PATH: usize = 100_000;
 
+/// Origins beyond so many are counted, and have no chain: nobody reads on.
+pub(crate) const MOST_TOLD: usize = 50;
+
 /// A record nothing before it is to blame for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
@@ -21,7 +24,8 @@ pub struct Origin {
     pub at: At,
     /// Why.
     pub cause: Cause,
-    /// The way from it, itself included, to where it came last: the rank it reached last, or the last record.
+    /// The way from it, itself included, to where it came last: the rank it reached last, or the last record. Empty if
+    /// many came before it.
     pub chain: Vec<At>,
 }
 
@@ -192,16 +196,17 @@ impl Picture {
 
     /// The longest story an origin has to tell: to the rank it reached last, or else to the last record it reached.
     fn find_chains(&mut self) {
-        let mut chains: Vec<Vec<At>> = self.origins.iter().map(|origin| vec![origin.at]).collect();
-        let number_of = |root: At, origins: &[Origin]| origins.iter().position(|origin| origin.at == root);
+        let told = &self.origins[..self.origins.len().min(MOST_TOLD)];
+        let mut chains: Vec<Vec<At>> = told.iter().map(|origin| vec![origin.at]).collect();
+        let number_of = |root: At| told.iter().position(|origin| origin.at == root);
         for arrival in &self.arrivals {
             let path = self.path(arrival.at);
-            if let Some(number) = path.first().and_then(|root| number_of(*root, &self.origins)) {
+            if let Some(number) = path.first().and_then(|root| number_of(*root)) {
                 // Arrivals are in the order of time: the last one counts.
                 chains[number] = path;
             }
         }
-        for (origin, chain) in self.origins.iter().zip(&mut chains) {
+        for (origin, chain) in told.iter().zip(&mut chains) {
             if chain.len() > 1 {
                 continue;
             }

@@ -289,7 +289,7 @@ impl<'a> Drawing<'a> {
         let time = self.time(at);
         let Some((_, record)) = record_at(&self.outcome.dumps, at) else { return };
         let Some(lane) = self.timeline.lanes.get_mut(at.rank as usize) else { return };
-        if lane.marks.len() >= MOST_MARKS && !is_origin {
+        if lane.marks.len() >= MOST_MARKS {
             return;
         }
         let cause = self.outcome.picture.cause(at);

@@ -13,16 +13,13 @@ use crate::context::Construct;
 use crate::elements::refine;
 use crate::findings::findings_of;
 use crate::links::Links;
-use crate::origins::Picture;
+use crate::origins::{MOST_TOLD, Picture};
 use crate::outcome::{Outcome, RankSummary, Spread, Status, Warned};
 use crate::page::write_page;
 use crate::phases;
 use crate::range::{RangeFindings, RangeOptions, RangeWatch};
 use crate::rank::{RankDir, RankDump, rank_dirs};
 use crate::rules::{Rule, Rules};
-
-/// Evidence is gathered for so many origins; the others are counted.
-const MOST_FINDINGS: usize = 50;
 
 /// What is wanted.
 #[derive(Debug, Clone, Default)]
@@ -155,7 +152,7 @@ fn analyze_step(
         console.log(Level::Debug, note);
     }
     outcome.phases = phases;
-    let shown = picture.origins.len().min(MOST_FINDINGS);
+    let shown = picture.origins.len().min(MOST_TOLD);
     outcome.more_births = picture.origins.len() - shown;
     outcome.births =
         findings_of(&picture.origins[..shown], &picture, &ranks, &constructs, &mut outcome.problems);

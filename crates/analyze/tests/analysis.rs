@@ -244,6 +244,21 @@ fn the_first_step_with_something_is_told_and_clean_ones_leave_no_files() {
 }
 
 #[test]
+fn many_origins_are_counted_and_leave_a_page_of_bounded_size() {
+    let lines: Vec<String> =
+        (0..5000).map(|number| format!("Torch.log.{number}.forward: f4 > n{}", number + 1)).collect();
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let dir = step(&[&lines, &lines]);
+    let output = dir.path().join("out");
+    let options = Options { output: Some(output), ..Options::default() };
+    let outcome = analyze(dir.path(), &options, &Silent).unwrap();
+    assert_eq!(outcome.births.len() + outcome.more_births, 10_000);
+    assert!(outcome.lines().len() < 60, "{}", outcome.lines().len());
+    let page = outcome.files.iter().find(|path| path.extension().is_some_and(|end| end == "html")).unwrap();
+    assert!(fs::metadata(page).unwrap().len() < 1 << 20);
+}
+
+#[test]
 fn errors_say_what_to_do() {
     let dir = tempfile::tempdir().unwrap();
     for input in [dir.path().to_owned(), dir.path().join("nowhere")] {
