@@ -371,7 +371,11 @@ impl<'a> Search<'a> {
             let hides = is_mask(outputs) && self.rules.has(Rule::Mask);
             return Some(if hides { Cause::Harmless(Rule::Mask) } else { Cause::Made(Making::FullyMasked) });
         }
-        Some(Cause::Made(Making::Computed))
+        // Whether its inputs were finite nobody knows; values that are not are more often spread than made.
+        match self.last.filter(|_| !record.has_input) {
+            Some(from) => Some(Cause::Spread { from, sure: false }),
+            None => Some(Cause::Made(Making::Computed)),
+        }
     }
 
     /// The call inside of a module that read a parameter of the module nobody is known to have made.

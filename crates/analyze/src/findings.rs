@@ -201,6 +201,9 @@ fn reason_of(cause: Cause, kind: Kind, dump: &RankDump, record: &Record) -> Stri
         "its inputs and parameters are finite"
     };
     match cause {
+        Cause::Made(Making::Computed) if !record.has_input && !record.is_parameter_gradient() => {
+            "its output is not finite, and nothing before it is; its inputs were not recorded".to_owned()
+        }
         Cause::Made(Making::Computed) => format!("{backward}, its output is not"),
         Cause::Made(Making::InCommunication) => {
             "what every rank put in is finite, what came out is not: the sum or product is too large for the dtype, or \

@@ -142,6 +142,7 @@ mod tests {
             offset: 0,
             length: 0,
             plain: crate::record::PlainFindings::default(),
+            has_input: true,
             has_output: true,
             is_recompute: false,
             has_bad_number: false,

@@ -163,6 +163,8 @@ pub struct Record {
     pub length: u32,
     /// What the reference would see.
     pub plain: PlainFindings,
+    /// Whether it has inputs at all; without them nobody can say that they were finite.
+    pub has_input: bool,
     /// Whether it has outputs at all.
     pub has_output: bool,
     /// Whether it repeats an earlier call, to save memory.

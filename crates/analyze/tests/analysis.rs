@@ -244,6 +244,27 @@ fn the_first_step_with_something_is_told_and_clean_ones_leave_no_files() {
 }
 
 #[test]
+fn without_inputs_only_the_first_is_blamed() {
+    let dir = step(&[&[]]);
+    let lines = ["Torch.log.0.forward", "Torch.add.0.forward", "Torch.sum.0.forward"];
+    let records: Vec<String> =
+        lines.iter().map(|name| format!("\"{name}\": {{\"output\": [{}]}}", tensor("n4"))).collect();
+    let text = format!("{{\"task\": \"statistics\", \"data\": {{{}}}}}", records.join(", "));
+    fs::write(dir.path().join("rank0/dump.json"), text).unwrap();
+    let outcome = look_at(dir.path());
+    assert_eq!(births(&outcome), [(0, "Torch.log.0.forward", "produced")]);
+    assert!(outcome.births[0].reason.contains("not recorded"), "{}", outcome.births[0].reason);
+    assert_eq!(outcome.births[0].chain.len(), 3);
+}
+
+#[test]
+fn a_dump_without_records_is_not_called_clean() {
+    let dir = step(&[&[]]);
+    let outcome = look_at(dir.path());
+    assert_eq!(outcome.headline(), "nothing to judge: there are no records of values on 1 rank");
+}
+
+#[test]
 fn many_origins_are_counted_and_leave_a_page_of_bounded_size() {
     let lines: Vec<String> =
         (0..5000).map(|number| format!("Torch.log.{number}.forward: f4 > n{}", number + 1)).collect();

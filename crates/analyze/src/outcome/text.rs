@@ -24,6 +24,9 @@ impl Outcome {
     pub fn headline(&self) -> String {
         let ranks = self.ranks.len();
         let none = if self.harmless().is_empty() { "no NaN and no Inf" } else { "no harmful NaN or Inf" };
+        if self.ranks.iter().all(|rank| rank.records == 0) {
+            return format!("nothing to judge: there are no records of values on {}", count(ranks, "rank"));
+        }
         match (self.culprit(), self.status()) {
             (Some(culprit), _) => {
                 let what = match culprit.kind {

@@ -74,14 +74,15 @@ pub(super) fn read_record(
         place: Place { role: Role::Input, argument: Argument::Other, batch_item: None },
         batch_items: 0,
     };
-    let (has_output, is_recompute) = walk.record(pull)?;
+    let sections = walk.record(pull)?;
     Ok(Record {
         name: name.into(),
         offset: member.offset,
         length: u32::try_from(pull.position()).unwrap_or(u32::MAX),
         plain: walk.plain,
-        has_output,
-        is_recompute,
+        has_input: sections.has_input,
+        has_output: sections.has_output,
+        is_recompute: sections.is_recompute,
         has_bad_number: walk.has_bad_number,
         bad: walk.bad.into(),
         communication: walk.communication.filter(|_| is_communication(name)),
@@ -122,6 +123,14 @@ enum Section {
     Gradient,
 }
 
+/// What there is of a record.
+#[derive(Default)]
+struct Sections {
+    has_input: bool,
+    has_output: bool,
+    is_recompute: bool,
+}
+
 /// What one object turned out to be.
 #[derive(Default)]
 struct Object {
@@ -134,13 +143,12 @@ struct Object {
 }
 
 impl Walk<'_> {
-    /// Whether there were outputs, and whether it is a call made again.
-    fn record(&mut self, pull: &mut Pull<'_>) -> Result<(bool, bool), PullError> {
+    fn record(&mut self, pull: &mut Pull<'_>) -> Result<Sections, PullError> {
         if pull.shape()? != Shape::Object {
             pull.skip()?;
-            return Ok((false, false));
+            return Ok(Sections::default());
         }
-        let (mut has_output, mut is_recompute) = (false, false);
+        let mut sections = Sections::default();
         pull.enter()?;
         while let Some(key) = pull.key()? {
             let section = match &*key {
@@ -150,7 +158,7 @@ impl Walk<'_> {
                 "output" => Section::Output,
                 "parameters" => Section::Parameters,
                 "is_recompute" if pull.shape()? == Shape::Word => {
-                    is_recompute = pull.word()? == Some(true);
+                    sections.is_recompute = pull.word()? == Some(true);
                     continue;
                 }
                 _ if pull.shape()? == Shape::List => Section::Gradient,
@@ -159,10 +167,11 @@ impl Walk<'_> {
                     continue;
                 }
             };
-            has_output |= matches!(section, Section::Output | Section::Gradient);
+            sections.has_output |= matches!(section, Section::Output | Section::Gradient);
+            sections.has_input |= matches!(section, Section::Input | Section::Args | Section::Kwargs);
             self.section(section, pull)?;
         }
-        Ok((has_output, is_recompute))
+        Ok(sections)
     }
 
     fn section(&mut self, section: Section, pull: &mut Pull<'_>) -> Result<(), PullError> {
