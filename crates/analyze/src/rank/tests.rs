@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::communication::{BatchItem, Group, RankArgument};
 use crate::record::{Argument, Kinds, PlainFindings, Role};
@@ -130,4 +132,39 @@ fn rank_directories_are_found_in_order() {
     let lone = tempfile::tempdir().unwrap();
     fs::create_dir(lone.path().join("proc99")).unwrap();
     assert_eq!(rank_dirs(lone.path()).unwrap()[0].rank, 0);
+}
+
+proptest! {
+    /// A dump that is cut and damaged anywhere: what can be read is read, twice the same, and nothing panics.
+    #[test]
+    fn damaged_files_are_survived(cut in 0_usize..3000, changes in prop::collection::vec((0_usize..3000, any::<u8>()), 0..4)) {
+        let records: Vec<String> = (0..6)
+            .map(|number| {
+                format!(
+                    "\"Distributed.broadcast.{number}.forward\": {{\"input_args\": [{0}, [{0}], {{\"type\": \"int\", \"value\": \
+                     1}}], \"input_kwargs\": {{\"group\": {{\"group_ranks\": [0, 1]}}}}, \"output\": [{0}]}}",
+                    tensor("NaN", "-1.0")
+                )
+            })
+            .collect();
+        let mut text = format!("{{\"level\": \"L1\", \"data\": {{{}}}}}", records.join(",\n")).into_bytes();
+        text.truncate(text.len().min(cut));
+        let is_damaged = !changes.is_empty();
+        for (at, byte) in changes {
+            if let Some(place) = text.get_mut(at) {
+                *place = byte;
+            }
+        }
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("dump.json"), &text).unwrap();
+        let read = || RankDump::read(RankDir { rank: 0, path: dir.path().to_owned() }, &mut (), &|_| ()).unwrap();
+        let (first, second) = (read(), read());
+        prop_assert_eq!(&first.records, &second.records);
+        if !is_damaged {
+            prop_assert!(first.records.len() == 6 || !first.problems.is_empty());
+        }
+        for record in &first.records {
+            prop_assert_eq!(first.read_again(record).unwrap().len() as u32, record.length);
+        }
+    }
 }
