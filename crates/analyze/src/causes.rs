@@ -22,8 +22,8 @@ pub enum Cause {
     Entered,
     /// It read a parameter that was not finite before.
     Parameter,
-    /// They came from this rank of the job, of which there is no dump, or none of the call.
-    Missing(i64),
+    /// They came from this rank of the job, or from one nobody knows, of which there is no dump, or none of the call.
+    Missing(Option<i64>),
     /// Another rank gave them in a communication.
     Arrived(At),
     /// An earlier record of the same rank. `sure`: it had this very tensor as an output.
@@ -298,7 +298,9 @@ impl<'a> Search<'a> {
         }
         let at = At { rank: self.rank_index, record: index };
         let mut missing = None;
+        let mut is_alone = true;
         for exchange in self.links.of(at) {
+            is_alone &= exchange.members.len() < 2;
             for &other in exchange.members.iter().filter(|other| other.rank != self.rank_index) {
                 if self.gives_bad(other) {
                     return Some(Cause::Arrived(other));
@@ -310,7 +312,12 @@ impl<'a> Search<'a> {
             };
             missing = missing.or(exchange.missing.iter().find(can_give).copied());
         }
-        Some(missing.map_or(Cause::Made(Making::InCommunication), Cause::Missing))
+        // Of a call that only one rank is known to have made, nobody knows what went in.
+        Some(if is_alone || missing.is_some() {
+            Cause::Missing(missing)
+        } else {
+            Cause::Made(Making::InCommunication)
+        })
     }
 
     /// Whether what another rank put into a call was not finite.

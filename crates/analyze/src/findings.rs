@@ -221,8 +221,11 @@ fn reason_of(cause: Cause, kind: Kind, dump: &RankDump, record: &Record) -> Stri
             "it was given a number that is not finite as an argument, and what it made was computed with".to_owned()
         }
         Cause::Parameter => "a parameter it read was not finite before; nothing recorded in this step made it so".to_owned(),
-        Cause::Missing(rank) => {
+        Cause::Missing(Some(rank)) => {
             format!("it received this from rank {rank}, of which there is no dump, or none of this call")
+        }
+        Cause::Missing(None) => {
+            "it received this in a communication of which no other rank is in the dump".to_owned()
         }
         Cause::Entered if kind == Kind::Parameter => {
             "an input of it that requires a gradient is not finite, and nothing recorded before made it: most likely a \

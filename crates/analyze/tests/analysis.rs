@@ -159,6 +159,14 @@ fn what_comes_from_a_rank_without_a_dump_is_said_once() {
 }
 
 #[test]
+fn one_rank_of_many_cannot_blame_the_communication() {
+    let dir = step(&[&["Distributed.all_reduce.0.forward: f4 > n4", "Torch.add.0.forward: n4 > n4"]]);
+    let outcome = look_at(dir.path());
+    assert_eq!(births(&outcome), [(0, "Distributed.all_reduce.0.forward", "missing_rank")]);
+    assert!(outcome.births[0].reason.contains("no other rank"), "{}", outcome.births[0].reason);
+}
+
+#[test]
 fn a_dump_that_ends_early_and_a_rank_without_one_are_reported() {
     let lines =
         ["Torch.log.0.forward: f4 > n4", "Torch.add.0.forward: n4 > n4", "Torch.add.1.forward: n4 > n4"];
