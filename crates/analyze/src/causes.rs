@@ -9,9 +9,11 @@ use msprobe_dump::hash::{FastMap, FastSet};
 use crate::context::Construct;
 use crate::flow::{Flow, is_buffer};
 use crate::links::{At, Links};
+use crate::masks::find_masks;
 use crate::rank::RankDump;
 use crate::record::{BadTensor, Kinds, Record, Role};
-use crate::rules::{Rule, Rules, expects_masks, is_mask, keeps_memory};
+use crate::relatives::{backward_of_gradient, forward_name, in_time, modules_around};
+use crate::rules::{Rule, Rules, expects_masks, is_mask, keeps_memory, sums_up};
 
 /// Where the values of a record that are not finite come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,67 +131,6 @@ impl Causes {
     }
 }
 
-/// The records that are not finite, in the order in which they were complete. The gradients of parameters stand where
-/// the module was called and are from the end of its backward.
-fn in_time(dump: &RankDump, by_name: &FastMap<&str, u32>) -> Vec<u32> {
-    let last_backward = dump
-        .records
-        .iter()
-        .rposition(|record| record.name.contains(".backward"))
-        .map_or(0, |index| index as u32);
-    let mut order: Vec<(u32, bool, u32)> = Vec::new();
-    for (record, index) in dump.records.iter().zip(0_u32..) {
-        if record.bad.is_empty() {
-            continue;
-        }
-        if record.is_parameter_gradient() {
-            let backward = backward_of_gradient(record, by_name).unwrap_or(last_backward);
-            order.push((backward.max(index), true, index));
-        } else {
-            order.push((index, false, index));
-        }
-    }
-    order.sort_unstable();
-    order.into_iter().map(|(_, _, index)| index).collect()
-}
-
-/// `Module.fc.Linear.backward.1` of `Module.fc.Linear.parameters_grad`: the last one, if it has no number itself.
-fn backward_of_gradient(record: &Record, by_name: &FastMap<&str, u32>) -> Option<u32> {
-    let (module, number) = record.name.split_once(".parameters_grad")?;
-    let backward = |number: &str| by_name.get(&*format!("{module}.backward.{number}")).copied();
-    match number.strip_prefix('.') {
-        Some(number) => backward(number),
-        None => (0_u32..).map_while(|number| backward(&number.to_string())).last(),
-    }
-}
-
-/// Tensors with nothing worse than -Inf that end where -Inf is expected, or where results are finite; not those that
-/// make something worse elsewhere.
-fn find_masks(dump: &RankDump, order: &[u32]) -> FastSet<u64> {
-    let mut ends_well: FastSet<u64> = FastSet::default();
-    let mut ends_badly: FastSet<u64> = FastSet::default();
-    for &index in order.iter().rev() {
-        let Some(record) = dump.records.get(index as usize) else { continue };
-        let outputs = record.kinds(Role::Output);
-        let is_well = |tensor: &BadTensor| {
-            ends_well.contains(&tensor.fingerprint) && !ends_badly.contains(&tensor.fingerprint)
-        };
-        let well = expects_masks(record)
-            || outputs.is_finite()
-            || (is_mask(outputs) && record.bad_of(Role::Output).all(is_well));
-        let badly = !expects_masks(record) && !outputs.is_finite() && !is_mask(outputs);
-        for tensor in record.bad_of(Role::Input).filter(|tensor| is_mask(tensor.kinds)) {
-            if well {
-                ends_well.insert(tensor.fingerprint);
-            } else if badly {
-                ends_badly.insert(tensor.fingerprint);
-            }
-        }
-    }
-    ends_well.retain(|fingerprint| !ends_badly.contains(fingerprint));
-    ends_well
-}
-
 struct Search<'a> {
     rank_index: u32,
     rank: i64,
@@ -240,6 +181,7 @@ impl<'a> Search<'a> {
 
     fn look_at(&mut self, index: u32) {
         let Some(record) = self.dump.records.get(index as usize) else { return };
+        self.tell_masks_apart(record);
         let values = self.values(record);
         let cause = if record.communication.is_some() {
             self.cause_of_call(index, record, &values)
@@ -274,6 +216,20 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// -Inf that was summed up of finite numbers is no mask, nor is what comes of it.
+    fn tell_masks_apart(&mut self, record: &Record) {
+        let is_real = |tensor: &&BadTensor| {
+            !self.masks.contains(&tensor.fingerprint) && !self.unset.contains(&tensor.fingerprint)
+        };
+        let has_real =
+            record.communication.is_none() && record.bad_of(Role::Input).any(|tensor| is_real(&tensor));
+        if has_real || (sums_up(record.function()) && record.kinds(Role::Input).is_finite()) {
+            for tensor in record.bad_of(Role::Output) {
+                self.masks.remove(&tensor.fingerprint);
+            }
+        }
+    }
+
     /// Writing into a tensor has no output: where it went shows only when that is read.
     fn cause_of_write(&mut self, index: u32, record: &Record, values: &Values<'_>) -> Option<Cause> {
         let cause = if !values.inputs.is_empty() {
@@ -285,7 +241,10 @@ impl<'a> Search<'a> {
         } else {
             return None;
         };
-        self.last = Some(index);
+        // A number filled in on purpose is nobody's source until somebody is known to have read it.
+        if !matches!(cause, Cause::Harmless(_)) {
+            self.last = Some(index);
+        }
         Some(cause)
     }
 
@@ -298,12 +257,20 @@ impl<'a> Search<'a> {
         }
         let at = At { rank: self.rank_index, record: index };
         let mut missing = None;
-        let mut is_alone = true;
+        let (mut is_alone, mut all_known) = (true, record.has_input);
         for exchange in self.links.of(at) {
+            // A batch is many messages: this one may be finite.
+            if let Some(item) = exchange.item_of(at)
+                && !values.outputs.iter().any(|tensor| tensor.batch_item == Some(item))
+            {
+                continue;
+            }
             is_alone &= exchange.members.len() < 2;
             for &other in exchange.members.iter().filter(|other| other.rank != self.rank_index) {
-                if self.gives_bad(other) {
-                    return Some(Cause::Arrived(other));
+                match self.gives_bad(other, exchange.item_of(other)) {
+                    Some(true) => return Some(Cause::Arrived(other)),
+                    Some(false) => {}
+                    None => all_known = false,
                 }
             }
             let flow = record.communication.as_deref().map(|call| Flow::of(record.function(), call));
@@ -313,21 +280,42 @@ impl<'a> Search<'a> {
             missing = missing.or(exchange.missing.iter().find(can_give).copied());
         }
         // Of a call that only one rank is known to have made, nobody knows what went in.
-        Some(if is_alone || missing.is_some() {
-            Cause::Missing(missing)
-        } else {
-            Cause::Made(Making::InCommunication)
-        })
+        if is_alone || missing.is_some() {
+            return Some(Cause::Missing(missing));
+        }
+        Some(if all_known { Cause::Made(Making::InCommunication) } else { self.cause_without_inputs(at) })
     }
 
-    /// Whether what another rank put into a call was not finite.
-    fn gives_bad(&self, at: At) -> bool {
-        let Some(dump) = self.ranks.get(at.rank as usize) else { return false };
-        let Some(record) = dump.records.get(at.record as usize) else { return false };
+    /// Nobody recorded what went into a call: its own rank or another one had such values before it.
+    fn cause_without_inputs(&self, at: At) -> Cause {
+        if let Some(from) = self.last {
+            return Cause::Spread { from, sure: false };
+        }
+        let was_bad = |other: &&At| {
+            let records = self.ranks.get(other.rank as usize).map_or(&[][..], |dump| &dump.records);
+            records.iter().take(other.record as usize).any(|record| !record.kinds(Role::Output).is_finite())
+        };
+        let others = self.links.of(at).flat_map(|exchange| &exchange.members);
+        let other = others.filter(|other| other.rank != self.rank_index).find(was_bad);
+        other.map_or(Cause::Missing(None), |other| Cause::Arrived(*other))
+    }
+
+    /// Whether what another rank put into a call was not finite; nothing if that was not recorded.
+    fn gives_bad(&self, at: At, item: Option<u16>) -> Option<bool> {
+        let dump = self.ranks.get(at.rank as usize)?;
+        let record = dump.records.get(at.record as usize)?;
         let rank = i64::from(dump.dir.rank);
-        let gives =
-            record.communication.as_deref().is_some_and(|call| Flow::of(record.function(), call).gives(rank));
-        gives && record.bad_of(Role::Input).any(|tensor| !is_buffer(record, rank, tensor))
+        let call = record.communication.as_deref()?;
+        if !Flow::of(record.function(), call).gives(rank) {
+            return Some(false);
+        }
+        if !record.has_input {
+            return None;
+        }
+        let is_given = |tensor: &BadTensor| {
+            !is_buffer(record, rank, tensor) && (item.is_none() || tensor.batch_item == item)
+        };
+        Some(record.bad_of(Role::Input).any(is_given))
     }
 
     fn cause_of(&mut self, record: &'a Record, values: &Values<'_>) -> Option<Cause> {
@@ -346,7 +334,10 @@ impl<'a> Search<'a> {
         }
         if !values.inputs.is_empty() || !values.parameters.is_empty() {
             let only_unset = values.parameters.is_empty()
-                && values.inputs.iter().all(|tensor| self.unset.contains(&tensor.fingerprint));
+                && values.inputs.iter().all(|tensor| {
+                    self.unset.contains(&tensor.fingerprint)
+                        && !self.made_by.contains_key(&tensor.fingerprint)
+                });
             if only_unset && keeps_memory(record.function()) {
                 return Some(Cause::Harmless(Rule::Uninitialized));
             }
@@ -444,6 +435,21 @@ impl<'a> Search<'a> {
         forward.filter(is_to_blame)
     }
 
+    /// Whether following causes on this rank from one record gets to another.
+    fn leads_to(&self, from: u32, to: u32) -> bool {
+        let mut at = from;
+        for _ in 0..self.causes.len() {
+            if at == to {
+                return true;
+            }
+            at = match self.causes.get(&at) {
+                Some(Cause::Spread { from, .. } | Cause::Inside(from)) => *from,
+                _ => return false,
+            };
+        }
+        true
+    }
+
     /// What can only be said when everything was seen.
     fn settle(&mut self, order: &[u32]) {
         // A module's backward may stand before the records inside of it.
@@ -451,7 +457,7 @@ impl<'a> Search<'a> {
             let Some(record) = self.dump.records.get(index as usize) else { continue };
             if self.causes.get(&index) == Some(&Cause::Made(Making::Computed))
                 && let Some(&inner) = self.inside.get(&*record.name)
-                && inner != index
+                && !self.leads_to(inner, index)
             {
                 self.causes.insert(index, Cause::Inside(inner));
             }
@@ -461,7 +467,7 @@ impl<'a> Search<'a> {
             .causes
             .values()
             .filter_map(|cause| match cause {
-                Cause::Spread { from, .. } => Some(*from),
+                Cause::Spread { from, sure: true } => Some(*from),
                 _ => None,
             })
             .filter(|from| self.causes.get(from) == Some(&Cause::Harmless(Rule::ExplicitFill)))
@@ -469,23 +475,5 @@ impl<'a> Search<'a> {
         for from in goes_on {
             self.causes.insert(from, Cause::Made(Making::FromArgument));
         }
-    }
-}
-
-/// The name of the forward call of a backward one.
-pub(crate) fn forward_name(name: &str) -> Option<String> {
-    let at = name.rfind(".backward")?;
-    Some(format!("{}.forward{}", &name[..at], &name[at + ".backward".len()..]))
-}
-
-/// Modules a record is inside of, outermost first. For backward, those around its forward: what was running when a
-/// gradient came by says little about where it belongs.
-pub(crate) fn modules_around(construct: &Construct, record: &Record) -> Vec<String> {
-    match forward_name(&record.name) {
-        Some(forward) => {
-            let around = construct.ancestors(&forward);
-            around.iter().map(|name| name.replace(".forward", ".backward")).collect()
-        }
-        None => construct.ancestors(&record.name).into_iter().map(str::to_owned).collect(),
     }
 }

@@ -3,13 +3,14 @@
 use msprobe_dump::hash::FastMap;
 
 use crate::advice::advice;
-use crate::causes::{Cause, Making, forward_name, modules_around};
+use crate::causes::{Cause, Making};
 use crate::context::{Construct, find_stacks};
 use crate::elements::{ElementCounts, count};
 use crate::links::At;
 use crate::origins::{Origin, Picture};
 use crate::rank::RankDump;
 use crate::record::{Kinds, Record, Role};
+use crate::relatives::{forward_name, modules_around};
 use crate::values::{Value, values_of};
 
 /// What sort of origin it is.
@@ -188,23 +189,35 @@ fn kind_of(cause: Cause, record: &Record) -> Kind {
         Cause::Parameter => Kind::Parameter,
         Cause::Missing(_) => Kind::MissingRank,
         // A leaf that requires a gradient and that nobody made.
-        Cause::Entered if record.bad_of(Role::Input).any(|tensor| tensor.requires_grad) => Kind::Parameter,
+        // Modules list their parameters themselves.
+        Cause::Entered
+            if !record.is_module() && record.bad_of(Role::Input).any(|tensor| tensor.requires_grad) =>
+        {
+            Kind::Parameter
+        }
         Cause::Entered => Kind::Input,
         _ => Kind::Produced,
     }
 }
 
 fn reason_of(cause: Cause, kind: Kind, dump: &RankDump, record: &Record) -> String {
-    let backward = if record.is_backward() {
-        "the gradients it was given and everything its forward call saw are finite"
-    } else {
-        "its inputs and parameters are finite"
+    let forward = forward_name(&record.name)
+        .and_then(|forward| dump.records.iter().find(|known| *known.name == *forward));
+    let finite = match forward {
+        _ if !record.is_backward() => "its inputs and parameters are finite",
+        Some(forward) if forward.bad.is_empty() => {
+            "the gradients it was given and everything its forward call saw are finite"
+        }
+        Some(_) => {
+            "the gradients it was given are finite, and what its forward call saw is but for harmless values"
+        }
+        None => "the gradients it was given are finite; its forward call is not in the dump",
     };
     match cause {
         Cause::Made(Making::Computed) if !record.has_input && !record.is_parameter_gradient() => {
             "its output is not finite, and nothing before it is; its inputs were not recorded".to_owned()
         }
-        Cause::Made(Making::Computed) => format!("{backward}, its output is not"),
+        Cause::Made(Making::Computed) => format!("{finite}, its output is not"),
         Cause::Made(Making::InCommunication) => {
             "what every rank put in is finite, what came out is not: the sum or product is too large for the dtype, or \
              data was damaged on the way"

@@ -31,6 +31,14 @@ pub struct Exchange {
     items: Option<[Option<u16>; 2]>,
 }
 
+impl Exchange {
+    /// For a message: the element of a batch it is on this side of it.
+    pub fn item_of(&self, at: At) -> Option<u16> {
+        let [from, to] = self.items?;
+        if self.members.first() == Some(&at) && self.members.len() > 1 { from } else { to }
+    }
+}
+
 /// All communication of a step.
 #[derive(Debug, Default)]
 pub struct Links {
@@ -63,13 +71,14 @@ impl Links {
         let mut calls: FastMap<(Vec<i64>, &str), Vec<Vec<At>>> = FastMap::default();
         let mut channels: FastMap<Ends, Channel> = FastMap::default();
         let mut from_anyone: Vec<(i64, At)> = Vec::new();
+        let numbered = numbered_functions(ranks);
         for (index, dump) in ranks.iter().enumerate() {
             let own = i64::from(dump.dir.rank);
             let mut counts: FastMap<(Vec<i64>, &str), usize> = FastMap::default();
             for (record_index, record) in dump.records.iter().enumerate() {
                 let Some(call) = record.communication.as_deref() else { continue };
                 let at = At { rank: index as u32, record: record_index as u32 };
-                let tag = call.tag.known().unwrap_or(0);
+                let tag = call.tag.known().or(call.ints.get(1).copied()).unwrap_or(0);
                 match Flow::of(record.function(), call) {
                     Flow::Send(Some(peer)) => {
                         channels.entry((own, peer, tag)).or_default().sends.push((at, None));
@@ -106,17 +115,22 @@ impl Links {
                         members.dedup();
                         let key = (members, record.function());
                         let count = counts.entry(key.clone()).or_insert(0);
-                        let calls = calls.entry(key).or_default();
-                        if calls.len() <= *count {
-                            calls.resize(*count + 1, Vec::new());
-                        }
-                        calls[*count].push(at);
+                        let own_number = numbered.get(record.function()).and_then(|first| {
+                            usize::try_from(call_number(&record.name)?.checked_sub(*first)?).ok()
+                        });
+                        let number =
+                            own_number.filter(|number| *number < dump.records.len() * 2).unwrap_or(*count);
                         *count += 1;
+                        let calls = calls.entry(key).or_default();
+                        if calls.len() <= number {
+                            calls.resize(number + 1, Vec::new());
+                        }
+                        calls[number].push(at);
                     }
                 }
             }
         }
-        let known: Vec<i64> = ranks.iter().map(|dump| i64::from(dump.dir.rank)).collect();
+        let known: FastSet<i64> = ranks.iter().map(|dump| i64::from(dump.dir.rank)).collect();
         links.missing_ranks = world.iter().filter(|rank| !known.contains(rank)).copied().collect();
         links.add_collectives(calls, &known, ranks);
         links.add_messages(channels, from_anyone);
@@ -128,7 +142,7 @@ impl Links {
     fn add_collectives(
         &mut self,
         calls: FastMap<(Vec<i64>, &str), Vec<Vec<At>>>,
-        known: &[i64],
+        known: &FastSet<i64>,
         ranks: &[RankDump],
     ) {
         let mut calls: Vec<_> = calls.into_iter().collect();
@@ -136,13 +150,13 @@ impl Links {
         for ((group, _), rounds) in calls {
             let missing: Vec<i64> = group.iter().filter(|rank| !known.contains(rank)).copied().collect();
             for members in rounds {
-                // Ranks whose dump is there but which did not make the call, or whose dump ends before it.
                 let mut missing = missing.clone();
-                missing.extend(group.iter().filter(|rank| {
-                    known.contains(rank)
-                        && !members.iter().any(|at| i64::from(ranks[at.rank as usize].dir.rank) == **rank)
-                }));
-                missing.sort_unstable();
+                if members.len() + missing.len() < group.len() {
+                    // Ranks whose dump is there but which did not make the call, or whose dump ends before it.
+                    let called: FastSet<i64> =
+                        members.iter().map(|at| i64::from(ranks[at.rank as usize].dir.rank)).collect();
+                    missing = group.iter().filter(|rank| !called.contains(rank)).copied().collect();
+                }
                 if members.len() == 1 && group.len() > 1 {
                     self.unpaired.extend(&members);
                 }
@@ -280,6 +294,39 @@ impl Links {
             })
             .collect();
     }
+}
+
+/// Functions whose first calls are not in the dump of some rank, as those of a flight recorder, and that know only one
+/// group: their calls are known by their own numbers, from the lowest one on.
+fn numbered_functions(ranks: &[RankDump]) -> FastMap<&str, u64> {
+    let mut known: FastMap<&str, (Vec<&[i64]>, u64, bool)> = FastMap::default();
+    for dump in ranks {
+        let mut seen: FastSet<&str> = FastSet::default();
+        for record in &dump.records {
+            let (Some(call), Some(number)) = (record.communication.as_deref(), call_number(&record.name))
+            else {
+                continue;
+            };
+            let group = call.group().map_or(&[][..], |group| &group.ranks);
+            let entry = known.entry(record.function()).or_insert((Vec::new(), number, false));
+            if entry.0.len() < 2 && !entry.0.contains(&group) {
+                entry.0.push(group);
+            }
+            entry.1 = entry.1.min(number);
+            entry.2 |= seen.insert(record.function()) && number > 0;
+        }
+    }
+    let is_numbered = |(groups, _, is_cut): &(Vec<&[i64]>, u64, bool)| *is_cut && groups.len() == 1;
+    known
+        .into_iter()
+        .filter(|(_, entry)| is_numbered(entry))
+        .map(|(function, entry)| (function, entry.1))
+        .collect()
+}
+
+/// `3` of `Distributed.all_reduce.3.forward`.
+fn call_number(name: &str) -> Option<u64> {
+    name.split('.').nth(2)?.parse().ok()
 }
 
 /// Ranks of the job, as far as anything tells of them: those with a dump and all below, and those that are named.

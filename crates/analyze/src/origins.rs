@@ -73,7 +73,9 @@ impl Picture {
             })
             .collect();
         let mut picture = Picture { causes, ..Picture::default() };
+        picture.find_cut_calls(ranks);
         picture.unite_exchanges(links);
+        picture.break_circles(ranks, links);
         picture.excused = picture.find_excused(ranks);
         let mut origins: Vec<Origin> = picture
             .all()
@@ -81,7 +83,20 @@ impl Picture {
             .map(|(at, cause)| Origin { at, cause, chain: Vec::new() })
             .collect();
         // What came from a rank without a dump began elsewhere: what is known comes first.
-        let is_guess = |origin: &Origin| matches!(origin.cause, Cause::Missing(_));
+        // So did what enters a rank from nowhere, where no communication was recorded that could tell who was first.
+        let made_on = |other_than: u32| {
+            origins.iter().any(|other| other.at.rank != other_than && matches!(other.cause, Cause::Made(_)))
+        };
+        let guesses: FastSet<At> = origins
+            .iter()
+            .filter(|origin| match origin.cause {
+                Cause::Missing(_) => true,
+                Cause::Entered => links.is_empty() && made_on(origin.at.rank),
+                _ => false,
+            })
+            .map(|origin| origin.at)
+            .collect();
+        let is_guess = |origin: &Origin| guesses.contains(&origin.at);
         origins.sort_by_key(|origin| (is_guess(origin), links.time(origin.at), origin.at));
         // What enters a rank after something was made on another came from there, by communication nobody recorded.
         let is_explained = |origin: &Origin, earlier: &[Origin]| {
@@ -142,6 +157,63 @@ impl Picture {
         }
         path.reverse();
         path
+    }
+
+    /// A rank whose dump ends before a call the others made, and that was not finite by then, is where it came from.
+    fn find_cut_calls(&mut self, ranks: &[RankDump]) {
+        let missing: Vec<(At, i64)> = self
+            .all()
+            .filter_map(|(at, cause)| match cause {
+                Cause::Missing(Some(rank)) => Some((at, rank)),
+                _ => None,
+            })
+            .collect();
+        for (at, rank) in missing {
+            let index = ranks.iter().position(|dump| i64::from(dump.dir.rank) == rank);
+            let last = index.and_then(|index| Some((index as u32, self.polluted(index as u32).last()?)));
+            if let (Some((rank, record)), Some(causes)) = (last, self.causes.get_mut(at.rank as usize)) {
+                causes.set(at.record, Cause::Arrived(At { rank, record }));
+            }
+        }
+    }
+
+    /// Causes that lead in a circle lead to no origin: then the earliest record of the circle that computes, or at least
+    /// was not given by another rank, is one. A receive that was posted early can be taken for the source of what came before it.
+    fn break_circles(&mut self, ranks: &[RankDump], links: &Links) {
+        let mut is_settled: Vec<Vec<bool>> =
+            ranks.iter().map(|dump| vec![false; dump.records.len()]).collect();
+        let all: Vec<At> = self.all().map(|(at, _)| at).collect();
+        for start in all {
+            let mut path: Vec<At> = Vec::new();
+            let mut on_path: FastSet<At> = FastSet::default();
+            let mut next = Some(start);
+            while let Some(at) = next.filter(|at| !is_settled[at.rank as usize][at.record as usize]) {
+                if !on_path.insert(at) {
+                    let circle = &path[path.iter().position(|known| *known == at).unwrap_or(0)..];
+                    let is_given = |at: &At| matches!(self.cause(*at), Some(Cause::Arrived(_)));
+                    let is_call = |at: &At| {
+                        let record =
+                            ranks.get(at.rank as usize).and_then(|dump| dump.records.get(at.record as usize));
+                        record.is_some_and(|record| record.communication.is_some())
+                    };
+                    let first = circle
+                        .iter()
+                        .copied()
+                        .min_by_key(|at| (is_given(at), is_call(at), links.time(*at), *at));
+                    if let Some(first) = first
+                        && let Some(causes) = self.causes.get_mut(first.rank as usize)
+                    {
+                        causes.set(first.record, Cause::Entered);
+                    }
+                    break;
+                }
+                path.push(at);
+                next = self.before(at);
+            }
+            for at in path {
+                is_settled[at.rank as usize][at.record as usize] = true;
+            }
+        }
     }
 
     /// What a communication made, or brought from a rank without a dump, began once, not on every rank that got it.

@@ -166,7 +166,7 @@ impl Outcome {
 
     /// How it ended.
     pub fn status(&self) -> Status {
-        if !self.births.is_empty() {
+        if !self.births.is_empty() || self.ranks.iter().any(|rank| rank.anomalies > 0) {
             Status::Anomaly
         } else if self.warnings.iter().any(|warned| !warned.range.warnings.is_empty()) {
             Status::Warning

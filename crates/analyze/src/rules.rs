@@ -146,3 +146,75 @@ pub(crate) fn keeps_memory(function: &str) -> bool {
     ];
     VIEWS.contains(&function)
 }
+
+/// Calls that read no elements, or only ask about them: that their results are finite says nothing of what they read.
+pub(crate) fn looks_only(function: &str) -> bool {
+    const ASKS: [&str; 40] = [
+        "ones_like",
+        "zeros_like",
+        "rand_like",
+        "randn_like",
+        "full_like",
+        "empty_like",
+        "new_zeros",
+        "new_ones",
+        "isfinite",
+        "isinf",
+        "isnan",
+        "isneginf",
+        "isposinf",
+        "item",
+        "tolist",
+        "size",
+        "numel",
+        "dim",
+        "any",
+        "all",
+        "equal",
+        "allclose",
+        "isclose",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "__eq__",
+        "__ne__",
+        "__lt__",
+        "__le__",
+        "__gt__",
+        "__ge__",
+        "__bool__",
+        "argmax",
+        "argmin",
+        "argsort",
+        "__len__",
+    ];
+    ASKS.contains(&function)
+}
+
+/// Calls that sum up products or elements: if they make -Inf of finite numbers, the sum was too large.
+pub(crate) fn sums_up(function: &str) -> bool {
+    const SUMS: [&str; 18] = [
+        "matmul",
+        "__matmul__",
+        "__rmatmul__",
+        "mm",
+        "bmm",
+        "addmm",
+        "baddbmm",
+        "linear",
+        "einsum",
+        "conv1d",
+        "conv2d",
+        "conv3d",
+        "sum",
+        "mean",
+        "cumsum",
+        "dot",
+        "mul",
+        "__mul__",
+    ];
+    SUMS.contains(&function)
+}

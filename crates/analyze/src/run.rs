@@ -237,6 +237,8 @@ fn warned(ranks: &[RankDump], ranges: Vec<RangeFindings>, rules: &Rules) -> Vec<
         .iter()
         .zip(ranges)
         .map(|(dump, mut range)| {
+            // The record a damaged file ends in was seen, but is not there.
+            range.warnings.retain(|warning| (warning.record as usize) < dump.records.len());
             let filled = if rules.has(Rule::Mask) { range.set_fills_aside() } else { 0 };
             let sentences = range
                 .warnings

@@ -252,6 +252,77 @@ fn the_first_step_with_something_is_told_and_clean_ones_leave_no_files() {
 }
 
 #[test]
+fn infinities_that_are_no_masks_are_told() {
+    // The logarithm of zero goes into the loss; what only looks at it proves nothing.
+    let dir = step(&[&[
+        "Torch.log.0.forward: f4 > m4",
+        "Torch.mean.0.forward: m4 > m1",
+        "Torch.isfinite.0.forward: m1 > f1",
+        "Torch.ones_like.0.forward: m1 > f1",
+    ]]);
+    assert_eq!(births(&look_at(dir.path())), [(0, "Torch.log.0.forward", "produced")]);
+    // Scores that do not fit: the softmax is not to blame, whatever it makes of them.
+    for result in ["f4", "n4"] {
+        let softmax = format!("Torch.softmax.0.forward: m5 > {result}");
+        let dir =
+            step(&[&["Torch.matmul.0.forward: f4 f4 > m4", "Tensor.__mul__.0.forward: m4 > m5", &softmax]]);
+        assert_eq!(births(&look_at(dir.path())), [(0, "Torch.matmul.0.forward", "produced")]);
+    }
+    // A logarithm that is made an integer and chosen from later: positions of some models.
+    let dir = step(&[&[
+        "Torch.log.0.forward: f4 > m4",
+        "Tensor.__mul__.0.forward: m4 > m5",
+        "Tensor.to.0.forward: m5 > f5",
+    ]]);
+    assert_eq!(look_at(dir.path()).status(), Status::Clean);
+}
+
+#[test]
+fn a_write_on_purpose_is_not_blamed_for_what_it_did_not_make() {
+    let write = |number: usize| format!("Tensor.__setitem__.{number}.forward: f9 > | {FILL}");
+    let dir = step(&[&[&write(0), &write(1), "Functional.linear.0.forward: n4 f4 > n4"]]);
+    assert_eq!(births(&look_at(dir.path())), [(0, "Functional.linear.0.forward", "input")]);
+}
+
+#[test]
+fn causes_in_a_circle_still_have_an_origin() {
+    let of = |name: &str, values: &str, peer: usize| {
+        format!("Distributed.{name}.0.forward: {values} | {{\"type\": \"int\", \"value\": {peer}}}")
+    };
+    let zero = [of("recv", "f4 > n4", 1), of("send", "n4 > n4", 1)];
+    let one = [
+        of("irecv", "f4 > n4", 0),
+        "Functional.linear.0.forward: n4 f3 > n4".to_owned(),
+        of("isend", "n4 > n4", 0),
+    ];
+    let zero: Vec<&str> = zero.iter().map(String::as_str).collect();
+    let one: Vec<&str> = one.iter().map(String::as_str).collect();
+    let dir = step(&[&zero, &one]);
+    assert_eq!(births(&look_at(dir.path())), [(1, "Functional.linear.0.forward", "input")]);
+}
+
+#[test]
+fn dumps_without_their_beginning_are_paired_by_number() {
+    let call = |number: usize, values: &str| format!("Distributed.all_reduce.{number}.forward: {values}");
+    let zero = [call(1, "f4 > f4"), "Torch.log.9.forward: f4 > n4".to_owned(), call(2, "n4 > n4")];
+    let one = [call(2, "f4 > n4")];
+    let zero: Vec<&str> = zero.iter().map(String::as_str).collect();
+    let one: Vec<&str> = one.iter().map(String::as_str).collect();
+    let dir = step(&[&zero, &one]);
+    let outcome = look_at(dir.path());
+    assert_eq!(births(&outcome), [(0, "Torch.log.9.forward", "produced")]);
+    assert_eq!((outcome.spread[0].rank, outcome.spread[0].from_rank), (1, Some(0)));
+}
+
+#[test]
+fn a_rank_whose_dump_ends_before_the_call_gave_it() {
+    let dir = step(&[&["Distributed.all_reduce.0.forward: f4 > n4"], &["Torch.log.0.forward: f4 > n4"]]);
+    let outcome = look_at(dir.path());
+    assert_eq!(births(&outcome), [(1, "Torch.log.0.forward", "produced")]);
+    assert_eq!(outcome.spread[0].from_rank, Some(1));
+}
+
+#[test]
 fn without_inputs_only_the_first_is_blamed() {
     let dir = step(&[&[]]);
     let lines = ["Torch.log.0.forward", "Torch.add.0.forward", "Torch.sum.0.forward"];
