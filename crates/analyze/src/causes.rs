@@ -80,7 +80,10 @@ impl Causes {
 
     /// Says what became known of a record later.
     pub(crate) fn set(&mut self, record: u32, cause: Cause) {
-        self.by_record.insert(record, cause);
+        if self.by_record.insert(record, cause).is_none() {
+            let place = self.order.partition_point(|known| *known < record);
+            self.order.insert(place, record);
+        }
     }
 
     /// Records with a cause, in time.

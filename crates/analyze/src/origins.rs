@@ -7,6 +7,7 @@ use rayon::prelude::*;
 
 use crate::causes::{Cause, Causes, Making};
 use crate::context::Construct;
+use crate::findings::record_at;
 use crate::links::{At, Links};
 use crate::rank::RankDump;
 use crate::rules::{Rule, Rules};
@@ -75,7 +76,7 @@ impl Picture {
         let mut picture = Picture { causes, ..Picture::default() };
         picture.find_cut_calls(ranks);
         picture.unite_exchanges(links);
-        picture.break_circles(ranks, links);
+        picture.give_everything_an_origin(ranks, links);
         picture.excused = picture.find_excused(ranks);
         let mut origins: Vec<Origin> = picture
             .all()
@@ -171,48 +172,62 @@ impl Picture {
         for (at, rank) in missing {
             let index = ranks.iter().position(|dump| i64::from(dump.dir.rank) == rank);
             let last = index.and_then(|index| Some((index as u32, self.polluted(index as u32).last()?)));
-            if let (Some((rank, record)), Some(causes)) = (last, self.causes.get_mut(at.rank as usize)) {
-                causes.set(at.record, Cause::Arrived(At { rank, record }));
+            if let Some((rank, record)) = last {
+                self.set(at, Cause::Arrived(At { rank, record }));
             }
         }
     }
 
-    /// Causes that lead in a circle lead to no origin: then the earliest record of the circle that computes, or at least
-    /// was not given by another rank, is one. A receive that was posted early can be taken for the source of what came before it.
-    fn break_circles(&mut self, ranks: &[RankDump], links: &Links) {
+    /// Causes must lead to an origin. Where they lead in a circle, the earliest record of it that computes, or at least was
+    /// not given by another rank, is one: a receive that was posted early can be taken for the source of what came
+    /// before it. Where they lead to values that were taken for harmless, those were not.
+    fn give_everything_an_origin(&mut self, ranks: &[RankDump], links: &Links) {
         let mut is_settled: Vec<Vec<bool>> =
             ranks.iter().map(|dump| vec![false; dump.records.len()]).collect();
-        let all: Vec<At> = self.all().map(|(at, _)| at).collect();
+        let is_harmless = |cause: &Cause| matches!(cause, Cause::Harmless(_));
+        let all: Vec<At> = self.all().filter(|(_, cause)| !is_harmless(cause)).map(|(at, _)| at).collect();
         for start in all {
             let mut path: Vec<At> = Vec::new();
             let mut on_path: FastSet<At> = FastSet::default();
-            let mut next = Some(start);
-            while let Some(at) = next.filter(|at| !is_settled[at.rank as usize][at.record as usize]) {
+            let mut at = start;
+            while !is_settled[at.rank as usize][at.record as usize] {
                 if !on_path.insert(at) {
                     let circle = &path[path.iter().position(|known| *known == at).unwrap_or(0)..];
-                    let is_given = |at: &At| matches!(self.cause(*at), Some(Cause::Arrived(_)));
-                    let is_call = |at: &At| {
-                        let record =
-                            ranks.get(at.rank as usize).and_then(|dump| dump.records.get(at.record as usize));
-                        record.is_some_and(|record| record.communication.is_some())
-                    };
-                    let first = circle
-                        .iter()
-                        .copied()
-                        .min_by_key(|at| (is_given(at), is_call(at), links.time(*at), *at));
-                    if let Some(first) = first
-                        && let Some(causes) = self.causes.get_mut(first.rank as usize)
-                    {
-                        causes.set(first.record, Cause::Entered);
+                    if let Some(first) = self.first_of_circle(circle, ranks, links) {
+                        self.set(first, Cause::Entered);
                     }
                     break;
                 }
                 path.push(at);
-                next = self.before(at);
+                match (self.before(at), self.cause(at)) {
+                    (Some(before), _) => at = before,
+                    (None, None) => self.set(at, Cause::Entered),
+                    (None, Some(Cause::Harmless(Rule::Mask))) => {
+                        self.set(at, Cause::Made(Making::FullyMasked));
+                    }
+                    (None, Some(Cause::Harmless(_))) => self.set(at, Cause::Made(Making::FromArgument)),
+                    (None, Some(_)) => break,
+                }
+                if self.cause(at).is_some_and(Cause::is_origin) {
+                    break;
+                }
             }
             for at in path {
                 is_settled[at.rank as usize][at.record as usize] = true;
             }
+        }
+    }
+
+    fn first_of_circle(&self, circle: &[At], ranks: &[RankDump], links: &Links) -> Option<At> {
+        let is_given = |at: &At| matches!(self.cause(*at), Some(Cause::Arrived(_)));
+        let is_call =
+            |at: &At| record_at(ranks, *at).is_some_and(|(_, record)| record.communication.is_some());
+        circle.iter().copied().min_by_key(|at| (is_given(at), is_call(at), links.time(*at), *at))
+    }
+
+    fn set(&mut self, at: At, cause: Cause) {
+        if let Some(causes) = self.causes.get_mut(at.rank as usize) {
+            causes.set(at.record, cause);
         }
     }
 
@@ -223,10 +238,8 @@ impl Picture {
         for at in found {
             let others = links.of(at).flat_map(|exchange| &exchange.members);
             let first = others.filter(|other| self.cause(**other).is_some_and(begins)).min().copied();
-            if let Some(first) = first.filter(|first| first.rank < at.rank)
-                && let Some(causes) = self.causes.get_mut(at.rank as usize)
-            {
-                causes.set(at.record, Cause::Arrived(first));
+            if let Some(first) = first.filter(|first| first.rank < at.rank) {
+                self.set(at, Cause::Arrived(first));
             }
         }
     }

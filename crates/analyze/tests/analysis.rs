@@ -302,6 +302,22 @@ fn causes_in_a_circle_still_have_an_origin() {
 }
 
 #[test]
+fn what_was_taken_for_harmless_and_does_harm_is_an_origin() {
+    // A mask that is broadcast, and then computed with on the other rank only.
+    let sent = "Distributed.broadcast.0.forward: m4 > m4 | {\"type\": \"int\", \"value\": 0}";
+    let taken = "Distributed.broadcast.0.forward: f4 > m4 | {\"type\": \"int\", \"value\": 0}";
+    let filled = format!("Torch.full.0.forward: > m4 | {FILL}");
+    let dir = step(&[
+        &[&filled, sent, "Torch.softmax.0.forward: m4 > f4"],
+        &[taken, "Torch.mul.0.forward: m4 f4 > n4"],
+    ]);
+    let outcome = look_at(dir.path());
+    assert_eq!(outcome.status(), Status::Anomaly);
+    assert_eq!(births(&outcome), [(0, "Distributed.broadcast.0.forward", "input")]);
+    assert_eq!((outcome.spread[0].rank, outcome.spread[0].from_rank), (1, Some(0)));
+}
+
+#[test]
 fn dumps_without_their_beginning_are_paired_by_number() {
     let call = |number: usize, values: &str| format!("Distributed.all_reduce.{number}.forward: {values}");
     let zero = [call(1, "f4 > f4"), "Torch.log.9.forward: f4 > n4".to_owned(), call(2, "n4 > n4")];
@@ -412,5 +428,8 @@ proptest! {
             prop_assert_eq!(outcome.status(), Status::Clean);
         }
         prop_assert!(!outcome.lines().is_empty());
+        // Whatever is called polluted has somebody to blame.
+        let is_polluted = outcome.ranks.iter().any(|rank| rank.anomalies > 0);
+        prop_assert_eq!(is_polluted, !outcome.births.is_empty());
     }
 }
