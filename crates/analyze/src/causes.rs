@@ -122,6 +122,7 @@ impl Causes {
             last: None,
             inside: FastMap::default(),
             parameters: FastSet::default(),
+            latent: FastMap::default(),
             causes: FastMap::default(),
         };
         for &record in &order {
@@ -154,6 +155,8 @@ struct Search<'a> {
     inside: FastMap<&'a str, u32>,
     /// Parameters known not to be finite.
     parameters: FastSet<u64>,
+    /// Of records with finite results, where their inputs came from: told only if something else came of them.
+    latent: FastMap<u32, Cause>,
     causes: FastMap<u32, Cause>,
 }
 
@@ -192,6 +195,9 @@ impl<'a> Search<'a> {
             self.cause_of_write(index, record, &values)
         } else if values.outputs.is_empty() && record.has_output {
             // What comes out is finite, or a mask.
+            if !values.inputs.is_empty() {
+                self.latent.insert(index, self.source_of(record, &values));
+            }
             let makes_mask =
                 values.inputs.is_empty() && !values.has_masks && !record.kinds(Role::Output).is_finite();
             makes_mask.then_some(Cause::Harmless(Rule::Mask))
@@ -356,6 +362,9 @@ impl<'a> Search<'a> {
             return Some(Cause::Harmless(rule));
         }
         if let Some(from) = self.forward_to_blame(record) {
+            if let Some(cause) = self.latent.remove(&from) {
+                self.causes.insert(from, cause);
+            }
             return Some(Cause::Spread { from, sure: true });
         }
         if let Some(&inner) = self.inside.get(&*record.name) {
