@@ -2,10 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
 
+mod common;
+
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use insta::assert_snapshot;
 use tempfile::TempDir;
@@ -18,16 +19,8 @@ struct Ran {
 }
 
 fn msprobe(directory: &Path, args: &[&str]) -> Ran {
-    let output = Command::new(env!("CARGO_BIN_EXE_msprobe"))
-        .args(args)
-        .current_dir(directory)
-        .env_remove("MSPROBE_LOG_LEVEL")
-        .env_remove("COLUMNS")
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    Ran { code: output.status.code().unwrap(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    let (code, stdout, stderr) = common::msprobe(directory, args);
+    Ran { code, stdout, stderr }
 }
 
 /// Digits of times and process numbers.

@@ -2,24 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
 
+mod common;
+
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/grad_probe/compare_two_runs");
 
-/// Exit code, stdout, stderr.
 fn msprobe(directory: &Path, args: &[&str]) -> (i32, String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_msprobe"))
-        .args(["grad", "compare"])
-        .args(args)
-        .current_dir(directory)
-        .env_remove("MSPROBE_LOG_LEVEL")
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+    common::msprobe(directory, &[&["grad", "compare"], args].concat())
 }
 
 fn golden(name: &str) -> String {

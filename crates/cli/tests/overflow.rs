@@ -2,24 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
 
+mod common;
+
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+
+use common::msprobe;
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/nan_analyze");
-
-/// Exit code, stdout, stderr.
-fn msprobe(directory: &Path, args: &[&str]) -> (i32, String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_msprobe"))
-        .args(args)
-        .current_dir(directory)
-        .env_remove("MSPROBE_LOG_LEVEL")
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
-}
 
 fn golden(case: &str) -> String {
     format!("{GOLDEN}/{case}/input")

@@ -2,46 +2,26 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Callable
 
 import pytest
 
+from ..collection import runs
 from .answers import Answer, ask
 from .corpus import step_directory
 
-ROOT = Path(__file__).parents[3]
 TIMEOUT_SECS = 300
 
 Asked = Callable[[str, str], Answer]
 
 
 @pytest.fixture(scope="session")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All cases at all their levels: ``{level}/{case}/step0``."""
     folder = tmp_path_factory.mktemp("corpus")
-    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    with subprocess.Popen(
-        [sys.executable, "-m", "tests.python.analyze.worker", str(folder)],
-        cwd=folder,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": path},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    ) as process:
-        try:
-            said, _ = process.communicate(timeout=TIMEOUT_SECS)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            said, _ = process.communicate()
-    assert process.returncode == 0, said
-    yield folder
+    runs.run_within(TIMEOUT_SECS, folder, "-m", "tests.python.analyze.worker", str(folder)).ok()
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -74,6 +74,11 @@ def free_port() -> int:
 
 
 def run(folder: Path, *command: str, **env: str) -> Result:
+    """A python command in the folder."""
+    return run_within(TIMEOUT_SECS, folder, *command, **env)
+
+
+def run_within(timeout_secs: float, folder: Path, *command: str, **env: str) -> Result:
     """A python command in the folder; with all it started it ends when the time is over."""
     with subprocess.Popen(
         [sys.executable, *command],
@@ -85,11 +90,11 @@ def run(folder: Path, *command: str, **env: str) -> Result:
         start_new_session=True,
     ) as process:
         try:
-            stdout, stderr = process.communicate(timeout=TIMEOUT_SECS)
+            stdout, stderr = process.communicate(timeout=timeout_secs)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             stdout, stderr = process.communicate()
-            stderr += f"\nnot done after {TIMEOUT_SECS} seconds"
+            stderr += f"\nnot done after {timeout_secs} seconds"
     return Result(folder, process.returncode, stdout, stderr)
 
 

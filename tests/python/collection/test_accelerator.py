@@ -15,25 +15,12 @@ import torch
 from msprobe.pytorch.hooks.adapter import Adapter
 from msprobe.pytorch.hooks.window import Window
 from tests.python.collection import runs
+from tests.python.collection.fake_device import FAKE_DEVICE
 
-SOURCE = """
+SOURCE = f"""
 import torch
 from msprobe.pytorch import PrecisionDebugger
-from msprobe.pytorch.hooks.adapter import Adapter
-
-queued, fetches = [], []
-
-def measure_on_device(self, tensor):
-    queued.append(tensor.numel())
-    return len(queued) - 1
-
-def fetch(self):
-    fetches.append(len(queued))
-    rows = [(n + 0.5, -n - 0.5, 0.25, float(n)) for n in queued]
-    queued.clear()
-    return rows
-
-Adapter.measure_on_device, Adapter.fetch = measure_on_device, fetch
+{FAKE_DEVICE}
 debugger = PrecisionDebugger("./config.json")
 a = torch.empty(2, 3, device="meta")
 host = torch.ones(4)

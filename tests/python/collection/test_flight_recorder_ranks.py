@@ -11,6 +11,7 @@ import pytest
 
 from tests.python.analyze.answers import ask
 from tests.python.collection import runs
+from tests.python.collection.fake_device import FAKE_DEVICE
 from tests.python.collection.scripts.flight import BAD_STEP
 
 CASES = ("together", "late", "healthy")
@@ -73,23 +74,7 @@ def test_buffers_that_are_received_into_do_not_count(ranks: dict[str, runs.Resul
     assert json.loads((result.folder / "held0.json").read_text())[0] == 3
 
 
-# Meta tensors stand for those of an accelerator; figures are known when the window ends.
-DEVICE = """
-from msprobe.pytorch.hooks.adapter import Adapter
-
-queued, fetches = [], []
-
-def measure_on_device(self, tensor):
-    queued.append(tensor.numel())
-    return len(queued) - 1
-
-def fetch(self):
-    fetches.append(len(queued))
-    rows = [(float("nan"),) * 4 if n == 13 else (n + 0.5, -n - 0.5, 0.25, float(n)) for n in queued]
-    queued.clear()
-    return rows
-
-Adapter.measure_on_device, Adapter.fetch = measure_on_device, fetch
+DEVICE = f"""{FAKE_DEVICE}
 good = torch.empty(7, device="meta")
 for step in range(6):
     debugger.start()

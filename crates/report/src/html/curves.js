@@ -27,6 +27,7 @@ function filterCurves(curves, search, tones) {
 // Cards in lines, as many beside each other as there is room for.
 class Cards {
   constructor(view) {
+    this.later = beforeNextFrame(() => this.draw());
     this.view = view;
     this.curves = [];
     this.made = new Map();
@@ -36,16 +37,6 @@ class Cards {
     this.scroller.append(this.canvas, this.empty);
     this.scroller.addEventListener("scroll", () => this.later(), { passive: true });
     new ResizeObserver(() => this.later()).observe(this.scroller);
-  }
-
-  // Draws before the next frame, once however often it is asked.
-  later() {
-    if (this.waiting) return;
-    this.waiting = true;
-    requestAnimationFrame(() => {
-      this.waiting = false;
-      this.draw();
-    });
   }
 
   show(curves) {

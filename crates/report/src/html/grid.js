@@ -16,6 +16,7 @@ function element(tag, className, text) {
 class Grid {
   // `on` has what the owner wants to hear: sort(column), filter(column, text), choose(row), copy(text).
   constructor(table, on) {
+    this.later = beforeNextFrame(() => this.draw());
     this.table = table;
     this.on = on;
     this.rows = new Int32Array(0);
@@ -33,16 +34,6 @@ class Grid {
     this.scroller.addEventListener("keydown", (event) => this.key(event));
     this.canvas.addEventListener("click", (event) => this.click(event));
     new ResizeObserver(() => this.later()).observe(this.scroller);
-  }
-
-  // Draws before the next frame, once however often it is asked.
-  later() {
-    if (this.waiting) return;
-    this.waiting = true;
-    requestAnimationFrame(() => {
-      this.waiting = false;
-      this.draw();
-    });
   }
 
   showColumns(columns, sort, filters) {

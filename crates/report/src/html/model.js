@@ -258,3 +258,16 @@ function displayLength(text) {
 if (typeof module !== "undefined") {
   module.exports = { readColumns, valueAt, shortText, stackText, numberOf, isMissing, ranks, sortRows, valueTest, filterRows, csvOf, csvCell, measure };
 }
+
+// A function that has something drawn before the next frame, once however often it is called.
+function beforeNextFrame(draw) {
+  let waiting = false;
+  return () => {
+    if (waiting) return;
+    waiting = true;
+    requestAnimationFrame(() => {
+      waiting = false;
+      draw();
+    });
+  };
+}

@@ -9,6 +9,7 @@ const PRINT_HEIGHT = 1180;
 
 class TimelineView {
   constructor(described) {
+    this.later = beforeNextFrame(() => this.draw());
     this.described = described;
     this.timeline = readTimeline(described);
     this.window = firstWindow(this.timeline);
@@ -114,16 +115,6 @@ class TimelineView {
       jump(event);
     });
     axis.addEventListener("pointermove", jump);
-  }
-
-  // Draws before the next frame, once however often it is asked.
-  later() {
-    if (this.waiting) return;
-    this.waiting = true;
-    requestAnimationFrame(() => {
-      this.waiting = false;
-      this.draw();
-    });
   }
 
   draw(printWidth) {
