@@ -63,7 +63,7 @@ impl Collector {
         if state.step.is_none() || self.is_enough(&state) {
             return None;
         }
-        state.finish_passes(self, std::thread::current().id(), 0);
+        state.finish_passes(self, std::thread::current().id(), None);
         let entry = state.apis.get_mut(api.0)?;
         let (index, rule) = (entry.calls, entry.rule);
         entry.calls += 1;
@@ -106,7 +106,7 @@ impl Collector {
     /// The call has ended (asynchronous ones: they are complete). Whether its output is to be encoded.
     pub fn api_end(&self, call: &ApiCall) -> bool {
         let mut state = self.state();
-        state.finish_passes(self, std::thread::current().id(), 0);
+        state.finish_passes(self, std::thread::current().id(), None);
         state.note_api(self, &call.name);
         state.filter.api_end(&call.name).output && self.wants_data()
     }
@@ -171,7 +171,7 @@ impl Collector {
             state.notices.push(Notice::NoStep);
             return None;
         }
-        state.finish_passes(self, std::thread::current().id(), sequence);
+        state.finish_passes(self, std::thread::current().id(), Some(sequence));
         let name = format!("{}.{index}.backward", state.apis.get(api.0)?.stem);
         state.note_api(self, &name);
         let decision = state.filter.api_backward(&name);

@@ -28,6 +28,7 @@ struct OpenPass {
 /// A pass whose record can be written.
 #[derive(Debug)]
 pub(crate) struct FinishedPass {
+    pub(crate) thread: ThreadId,
     pub(crate) pass: Pass,
     pub(crate) recording: bool,
     outputs: Vec<Option<Encoded>>,
@@ -69,15 +70,19 @@ impl BackwardPasses {
         self.open.iter().rev().find(|open| open.pass == pass).is_some_and(|open| open.inputs.is_empty())
     }
 
-    /// The complete passes of a thread whose call began after `sequence`, newest first.
-    pub(crate) fn take_finished(&mut self, thread: ThreadId, sequence: u64) -> Vec<FinishedPass> {
+    /// The complete passes of a thread that are over, newest first: those whose call began after the node autograd
+    /// has reached there, or all where it runs none.
+    pub(crate) fn take_finished(&mut self, thread: ThreadId, reached: Option<u64>) -> Vec<FinishedPass> {
         if self.open.is_empty() {
             return Vec::new();
         }
-        let is_over = |open: &OpenPass| {
-            open.thread == thread && open.complete.is_some_and(|(begin, _)| begin > sequence)
-        };
-        self.take(is_over)
+        let is_over = |begin: u64| reached.is_none_or(|sequence| begin > sequence);
+        self.take(|open| open.thread == thread && open.complete.is_some_and(|(begin, _)| is_over(begin)))
+    }
+
+    /// The complete passes of all threads, newest first: autograd has run, in whichever thread.
+    pub(crate) fn take_complete(&mut self) -> Vec<FinishedPass> {
+        self.take(|open| open.complete.is_some())
     }
 
     /// One pass, if it is complete.
@@ -92,6 +97,7 @@ impl BackwardPasses {
         over.sort_by_key(|open| std::cmp::Reverse(open.complete.map(|(begin, _)| begin)));
         over.into_iter()
             .map(|open| FinishedPass {
+                thread: open.thread,
                 pass: open.pass,
                 recording: open.complete.is_some_and(|(_, recording)| recording),
                 outputs: open.outputs,
@@ -122,5 +128,53 @@ impl FinishedPass {
             list(side.into_iter().map(|slot| slot.map(|gradient| gradient.fragment)))
         };
         (fragments(self.outputs), fragments(self.inputs))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use msprobe_dump::names::Direction;
+
+    use super::*;
+    use crate::modules::ModuleId;
+
+    /// Passes of modules 0, 1, ... whose calls began at the given numbers, all complete.
+    fn complete(passes: &mut BackwardPasses, thread: ThreadId, first: usize, begun: &[u64]) {
+        for (at, begin) in begun.iter().enumerate() {
+            let pass = Pass { module: ModuleId(first + at), index: 0, direction: Direction::Backward };
+            passes.begin(thread, pass, 1, 1);
+            passes.complete(pass, *begin, true);
+        }
+    }
+
+    fn modules(finished: &[FinishedPass]) -> Vec<usize> {
+        finished.iter().map(|finished| finished.pass.module.0).collect()
+    }
+
+    #[test]
+    fn a_pass_is_over_when_an_older_node_is_reached_or_autograd_is_through() {
+        let here = std::thread::current().id();
+        let there = std::thread::spawn(|| {}).thread().id();
+        let mut passes = BackwardPasses::default();
+        complete(&mut passes, here, 0, &[0, 0, 7]);
+        complete(&mut passes, there, 3, &[9]);
+        assert!(passes.take_finished(here, Some(7)).is_empty());
+        assert_eq!(modules(&passes.take_finished(here, Some(0))), [2]);
+        // The first call of a process begins at node 0. What only calls another module ends after it.
+        assert_eq!(modules(&passes.take_finished(here, None)), [1, 0]);
+        let rest = passes.take_complete();
+        assert_eq!(modules(&rest), [3]);
+        assert_eq!(rest.iter().map(|finished| finished.thread).collect::<Vec<_>>(), [there]);
+        assert!(passes.take_complete().is_empty());
+    }
+
+    #[test]
+    fn what_lacks_gradients_waits() {
+        let mut passes = BackwardPasses::default();
+        let pass = Pass { module: ModuleId(0), index: 0, direction: Direction::Backward };
+        passes.begin(std::thread::current().id(), pass, 1, 1);
+        assert!(passes.take_complete().is_empty());
+        passes.complete(pass, 3, true);
+        assert_eq!(modules(&passes.take_complete()), [0]);
     }
 }

@@ -199,9 +199,7 @@ impl Collector {
     /// ticket. Returns what went wrong, if anything did.
     pub fn flush(&self, fetched: &[Statistics]) -> Result<(), String> {
         let mut state = self.state();
-        if self.watch.is_some() {
-            state.finish_passes(self, std::thread::current().id(), 0);
-        }
+        state.finish_complete_passes(self);
         state.settle(self, &Fetched(fetched));
         let json = match &state.step {
             Some(step) => step.sink.flush().map_err(|error| error.to_string()),
@@ -223,7 +221,7 @@ impl Collector {
     /// The step is over: files are finished, counters start again.
     pub fn end_step(&self) {
         let mut state = self.state();
-        state.finish_passes(self, std::thread::current().id(), 0);
+        state.finish_complete_passes(self);
         let step = state.step.take();
         state.end_flight_step();
         state.deferred.clear();

@@ -33,7 +33,7 @@ impl Collector {
     pub fn module_begin(&self, module: ModuleId) -> ModuleCall {
         let mut state = self.state();
         let thread = std::thread::current().id();
-        state.finish_passes(self, thread, 0);
+        state.finish_passes(self, thread, None);
         let pass = Pass { module, index: state.modules.count(module), direction: Direction::Forward };
         state.begin_pass(thread, pass);
         ModuleCall { pass, input: None }
@@ -103,7 +103,7 @@ impl Collector {
     pub fn module_end(&self, pass: Pass) -> Option<(String, Decision, Saving)> {
         let mut state = self.state();
         let thread = std::thread::current().id();
-        state.finish_passes(self, thread, 0);
+        state.finish_passes(self, thread, None);
         let name = state.modules.name(pass);
         if state.step.is_none() || self.is_enough(&state) {
             state.running.end(thread, pass);
@@ -160,7 +160,7 @@ impl Collector {
     pub fn module_backward_begin(&self, pass: Pass, sequence: u64, outputs: usize, inputs: usize) {
         let mut state = self.state();
         let thread = std::thread::current().id();
-        state.finish_passes(self, thread, sequence);
+        state.finish_passes(self, thread, Some(sequence));
         state.begin_pass(thread, pass);
         state.backward.begin(thread, pass, outputs, inputs);
     }
@@ -181,7 +181,7 @@ impl Collector {
         }
         let mut outcome = Finished::Done;
         for finished in state.backward.take_one(pass) {
-            outcome = state.finish_pass(self, std::thread::current().id(), finished);
+            outcome = state.finish_pass(self, finished);
         }
         outcome
     }
@@ -197,15 +197,22 @@ impl State {
         }
     }
 
-    /// Ends the backward passes that are complete and whose call began after the given sequence number.
-    pub(crate) fn finish_passes(&mut self, collector: &Collector, thread: ThreadId, sequence: u64) {
-        for finished in self.backward.take_finished(thread, sequence) {
-            self.finish_pass(collector, thread, finished);
+    /// Ends the backward passes of a thread that are over: `reached` is the node autograd runs there, if it does.
+    pub(crate) fn finish_passes(&mut self, collector: &Collector, thread: ThreadId, reached: Option<u64>) {
+        for finished in self.backward.take_finished(thread, reached) {
+            self.finish_pass(collector, finished);
         }
     }
 
-    fn finish_pass(&mut self, collector: &Collector, thread: ThreadId, finished: FinishedPass) -> Finished {
-        let pass = finished.pass;
+    /// Ends all backward passes that are complete: autograd is through.
+    pub(crate) fn finish_complete_passes(&mut self, collector: &Collector) {
+        for finished in self.backward.take_complete() {
+            self.finish_pass(collector, finished);
+        }
+    }
+
+    fn finish_pass(&mut self, collector: &Collector, finished: FinishedPass) -> Finished {
+        let (thread, pass) = (finished.thread, finished.pass);
         let mut outcome = Finished::Done;
         let name = self.modules.name(pass);
         if finished.recording && self.step.is_some() && !collector.is_enough(self) {

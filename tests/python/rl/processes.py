@@ -84,7 +84,7 @@ def children(folder: Path, method: str) -> None:
 def forked_under_lock(folder: Path) -> None:
     """A fork while another thread is saving: the child must not wait for that thread."""
     SingleSave(str(folder / "dump"))
-    # Made before the thread starts: what PyTorch does at a first call it does under locks a child cannot renew.
+    # Before the thread starts: PyTorch does things at a first call, under locks a child cannot renew.
     busy, small = torch.ones(LARGE), torch.ones(5)
     SingleSave.save_ex({"busy": busy}, micro_batch=0)
     stop = threading.Event()
