@@ -30,7 +30,7 @@ COMMANDS = [[sys.executable, "-m", "msprobe"], [str(SCRIPT)]]
 
 def run(command: list[str], **env: str) -> subprocess.CompletedProcess[str]:
     full_env = {key: value for key, value in os.environ.items() if not key.startswith("MSPROBE_")} | env
-    return subprocess.run(command, capture_output=True, text=True, env=full_env, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, env=full_env, timeout=300, check=False)
 
 
 @pytest.mark.parametrize(

@@ -43,12 +43,23 @@ fn body(value: usize, bytes: usize) -> String {
     text.finish()
 }
 
-fn wait_until(what: &str, limit: Duration, mut is_so: impl FnMut() -> bool) {
+/// Long enough for a machine that is busy with other things.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn comes_true(limit: Duration, mut is_so: impl FnMut() -> bool) -> bool {
     let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < limit, "{what}");
+    while start.elapsed() < limit {
+        if is_so() {
+            return true;
+        }
         thread::sleep(Duration::from_millis(5));
     }
+    false
+}
+
+/// Whether something comes soon can only be told while nothing else stops the machine: one attempt of a few must do.
+fn assert_soon(what: &str, attempt: impl Fn() -> bool) {
+    assert!((0..5).any(|_| attempt()), "{what}");
 }
 
 #[test]
@@ -91,19 +102,21 @@ fn a_debug_step_has_one_file() {
 
 #[test]
 fn what_is_new_shows_by_itself() {
-    let dir = tempfile::tempdir().unwrap();
-    let writer = writer(dir.path());
-    writer.append("a", "1".into());
-    wait_until("a is visible", FLUSH_INTERVAL * 4, || names(dir.path()) == ["a"]);
-    // Also while another record is held back.
-    let open = writer.open_record("open");
-    writer.append("b", "2".into());
-    thread::sleep(Duration::from_millis(20));
-    writer.construct("b", None);
-    wait_until("b's call is visible", FLUSH_INTERVAL * 3, || read(dir.path(), "construct.json") != json!({}));
-    assert_eq!(names(dir.path()), ["a"]);
-    writer.close(open, "3".into());
-    wait_until("all is visible", FLUSH_INTERVAL * 4, || names(dir.path()) == ["a", "open", "b"]);
+    assert_soon("calls are visible while a record is held back", || {
+        let dir = tempfile::tempdir().unwrap();
+        let writer = writer(dir.path());
+        writer.append("a", "1".into());
+        assert!(comes_true(PATIENCE, || names(dir.path()) == ["a"]));
+        let open = writer.open_record("open");
+        writer.append("b", "2".into());
+        thread::sleep(Duration::from_millis(20));
+        writer.construct("b", None);
+        let is_soon = comes_true(FLUSH_INTERVAL * 3, || read(dir.path(), "construct.json") != json!({}))
+            && names(dir.path()) == ["a"];
+        writer.close(open, "3".into());
+        assert!(comes_true(PATIENCE, || names(dir.path()) == ["a", "open", "b"]));
+        is_soon
+    });
 }
 
 #[test]
@@ -114,7 +127,7 @@ fn a_record_without_body_holds_back_for_a_while() {
     let gone = writer.open_record("gone");
     writer.append("second", "2".into());
     let start = Instant::now();
-    wait_until("time is up", HOLD_TIME * 3, || names(dir.path()).len() == 3);
+    assert!(comes_true(PATIENCE, || names(dir.path()).len() == 3));
     assert!(start.elapsed() > HOLD_TIME / 2);
     assert_eq!(data(dir.path())[0], ("first".into(), json!({})));
     writer.close(first, body(1, 9000));
@@ -124,15 +137,23 @@ fn a_record_without_body_holds_back_for_a_while() {
     assert_eq!(text.matches("\"first\"").count(), 2, "too large for the place it had");
     assert_eq!(names(dir.path()), ["first", "second"]);
     assert_eq!(data(dir.path())[0].1["value"], 1);
+}
 
-    let late = writer.open_record("late");
-    for index in 0..3 {
-        writer.append(&format!("large{index}"), body(index, HOLD_BYTES / 2));
-    }
-    wait_until("much is not held", HOLD_TIME / 2, || names(dir.path()).len() == 6);
-    writer.abandon(late);
-    writer.finish().unwrap();
-    assert_eq!(names(dir.path()), ["first", "second", "large0", "large1", "large2"]);
+#[test]
+fn much_is_not_held_back() {
+    assert_soon("much is visible before the time of holding is over", || {
+        let dir = tempfile::tempdir().unwrap();
+        let writer = writer(dir.path());
+        let late = writer.open_record("late");
+        for index in 0..3 {
+            writer.append(&format!("large{index}"), body(index, HOLD_BYTES / 2));
+        }
+        let is_soon = comes_true(HOLD_TIME / 2, || names(dir.path()).len() == 4);
+        writer.abandon(late);
+        writer.finish().unwrap();
+        assert_eq!(names(dir.path()), ["large0", "large1", "large2"]);
+        is_soon
+    });
 }
 
 #[test]

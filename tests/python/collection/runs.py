@@ -17,7 +17,7 @@ from typing import Any
 from tests.python.collection.golden import log_lines
 
 ROOT = Path(__file__).parents[3]
-TIMEOUT_SECS = 120
+TIMEOUT_SECS = 300
 
 
 @dataclass

@@ -56,7 +56,7 @@ FUNCTIONS = (
 
 def run_script(script: str, *arguments: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -221,10 +221,10 @@ def test_control_c(endless: dict[str, Any], output: Path, function: Any) -> None
         signal.signal(signal.SIGALRM, before)
         over.set()
         other.join()
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - begun < 30
     assert list(output.iterdir()) == []
     # The other thread ran all the while.
-    assert turns[0] > 30
+    assert turns[0] > 10
     # And nothing of it is left: the next comparison works.
     write_dump(output / "npu", {"Torch.a.0": 1.0})
     compare(

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[3]
 def run(script: str, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tests.python.rl.processes", script, str(folder), *arguments]
     return subprocess.run(
-        command, cwd=ROOT, env=os.environ, capture_output=True, text=True, timeout=120, check=False
+        command, cwd=ROOT, env=os.environ, capture_output=True, text=True, timeout=300, check=False
     )
 
 
