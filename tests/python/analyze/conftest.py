@@ -11,7 +11,7 @@ from ..collection import runs
 from .answers import Answer, ask
 from .corpus import step_directory
 
-TIMEOUT_SECS = 300
+TIMEOUT_SECS = 1200
 
 Asked = Callable[[str, str], Answer]
 

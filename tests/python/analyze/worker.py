@@ -23,7 +23,7 @@ from msprobe.pytorch import PrecisionDebugger
 
 from .corpus import CASES, Case, configuration, write_configuration
 
-TIMEOUT_SECS = 100
+TIMEOUT_SECS = 600
 # World size, level and task: one debugger lives for a set of them.
 Setting = tuple[int, str, str]
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "compare"
-TIMEOUT_SECS = 120
+TIMEOUT_SECS = 300
 
 # The stamp of a table has 14 digits; that of the first-difference analysis counts nanoseconds.
 STAMP = re.compile(r"_\d{14,20}(?=\.)")

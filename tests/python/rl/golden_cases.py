@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "rl_collect"
-TIMEOUT_SECS = 120
+TIMEOUT_SECS = 300
 LOG_LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \(\d+\) (\[(?:WARNING|ERROR)\] .*)$", re.MULTILINE)
 # What half precision can tell apart; sums of everything else are rounded to float32.
 PRECISION = {"float16": 2.0**-10, "bfloat16": 2.0**-7}

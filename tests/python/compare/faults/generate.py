@@ -23,7 +23,7 @@ from . import dumps
 from .faults import Case, all_cases
 
 ROOT = Path(__file__).parents[4]
-TIMEOUT_SECS = 600
+TIMEOUT_SECS = 1200
 
 COMBINATIONS = (
     ("mix", "statistics"),

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[4]
-TIMEOUT_SECS = 120
+TIMEOUT_SECS = 300
 
 _PASSING = ("identical", "within_tolerance")
 
