@@ -3,6 +3,7 @@
 use msprobe_dump::filter::Decision;
 use msprobe_dump::write::RecordId;
 
+use crate::backward::Since;
 use crate::collector::{Collector, Finished};
 use crate::encoder::{Encoded, Saving};
 use crate::fragment::{Body, Fragment, Nothing};
@@ -63,7 +64,6 @@ impl Collector {
         if state.step.is_none() || self.is_enough(&state) {
             return None;
         }
-        state.finish_passes(self, std::thread::current().id(), None);
         let entry = state.apis.get_mut(api.0)?;
         let (index, rule) = (entry.calls, entry.rule);
         entry.calls += 1;
@@ -106,7 +106,6 @@ impl Collector {
     /// The call has ended (asynchronous ones: they are complete). Whether its output is to be encoded.
     pub fn api_end(&self, call: &ApiCall) -> bool {
         let mut state = self.state();
-        state.finish_passes(self, std::thread::current().id(), None);
         state.note_api(self, &call.name);
         state.filter.api_end(&call.name).output && self.wants_data()
     }
@@ -161,8 +160,13 @@ impl Collector {
         Finished::Done
     }
 
-    /// The backward pass of a call, whose autograd node has the given sequence number. What is to be encoded.
-    pub fn api_backward(&self, api: ApiId, index: u64, sequence: u64) -> Option<(String, Decision, Saving)> {
+    /// The backward pass of a call; `since` tells which modules are over by now. What is to be encoded.
+    pub fn api_backward(
+        &self,
+        api: ApiId,
+        index: u64,
+        since: Option<Since>,
+    ) -> Option<(String, Decision, Saving)> {
         let mut state = self.state();
         if self.is_enough(&state) {
             return None;
@@ -171,7 +175,9 @@ impl Collector {
             state.notices.push(Notice::NoStep);
             return None;
         }
-        state.finish_passes(self, std::thread::current().id(), Some(sequence));
+        if let Some(since) = since {
+            state.end_passes(self, std::thread::current().id(), since);
+        }
         let name = format!("{}.{index}.backward", state.apis.get(api.0)?.stem);
         state.note_api(self, &name);
         let decision = state.filter.api_backward(&name);

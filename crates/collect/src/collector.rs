@@ -199,7 +199,8 @@ impl Collector {
     /// ticket. Returns what went wrong, if anything did.
     pub fn flush(&self, fetched: &[Statistics]) -> Result<(), String> {
         let mut state = self.state();
-        state.finish_complete_passes(self);
+        let over = state.backward.take_complete();
+        state.finish_passes(self, over);
         state.settle(self, &Fetched(fetched));
         let json = match &state.step {
             Some(step) => step.sink.flush().map_err(|error| error.to_string()),
@@ -221,7 +222,8 @@ impl Collector {
     /// The step is over: files are finished, counters start again.
     pub fn end_step(&self) {
         let mut state = self.state();
-        state.finish_complete_passes(self);
+        let over = state.backward.take_complete();
+        state.finish_passes(self, over);
         let step = state.step.take();
         state.end_flight_step();
         state.deferred.clear();

@@ -1,5 +1,6 @@
 //! Gradients of parameters. Their record has its place right after the first forward record of the module, so that
-//! place is reserved with room for what comes.
+//! place is reserved with room for what comes. Where no forward call of the module is recorded it comes with the first
+//! gradient.
 
 use msprobe_dump::config::Task;
 use msprobe_dump::write::RecordId;
@@ -20,26 +21,26 @@ pub(crate) struct GradientRecord {
 }
 
 impl Collector {
-    /// Reserves the place of a module's parameter gradients, once per step: right after its first forward record.
-    /// `members` are the parameters that get one, with room for each in bytes.
-    pub fn reserve_gradients(&self, module: ModuleId, members: Vec<(String, usize)>) {
-        if !self.wants_data() || !self.config().data_mode.parameters_grad() || members.is_empty() {
-            return;
-        }
+    /// Whether gradients of parameters are recorded, of modules that the filters want.
+    pub fn wants_parameter_gradients(&self) -> bool {
+        self.wants_data() && self.config().data_mode.parameters_grad() && self.has_step()
+    }
+
+    /// A module was called. `members` are the parameters that get a gradient, with room for each in bytes. Reserves
+    /// their place, once per step: right after the module's first forward record, if it `has_record`.
+    pub fn reserve_gradients(&self, module: ModuleId, members: Vec<(String, usize)>, has_record: bool) {
         let state = &mut *self.state();
-        if state.gradients.contains_key(&module) {
-            return;
-        }
         let Some(step) = &state.step else { return };
-        let capacity_bytes = members.iter().map(|(_, bytes)| bytes).sum();
-        let members = members.into_iter().map(|(name, _)| (name, None)).collect();
-        let mut record = GradientRecord { id: None, members, capacity_bytes };
-        if self.config().task != Task::OverflowCheck {
+        let record = state.gradients.entry(module).or_insert_with(|| GradientRecord {
+            id: None,
+            capacity_bytes: members.iter().map(|(_, bytes)| bytes).sum(),
+            members: members.into_iter().map(|(name, _)| (name, None)).collect(),
+        });
+        if has_record && record.id.is_none() && self.config().task != Task::OverflowCheck {
             let name = format!("{}.parameters_grad", state.modules.stem(module));
             let id = step.sink.open_record(&name);
             record.id = Some(step.sink.set(id, &name, record.body().render(&Nothing), record.capacity_bytes));
         }
-        state.gradients.insert(module, record);
     }
 
     /// A gradient of a parameter of this module is at hand. The record's name if it is to be encoded.
@@ -80,18 +81,17 @@ impl Collector {
             state.overflows.add(name, &mut state.notices);
             return Finished::SaveTensors;
         }
-        // A gradient of a module without a forward record in this step (backward after the next start).
+        // None of a module that was not called in this step (backward after the next start).
         let record = state.gradients.entry(module).or_insert_with(|| GradientRecord {
-            id: Some(step.sink.open_record(name)),
+            id: None,
             members: Vec::new(),
             capacity_bytes: 0,
         });
+        let id = record.id.unwrap_or_else(|| step.sink.open_record(name));
         let is_bad = self.watch.is_some_and(|watch| watch.values([&gradient]).is_raised);
         record.put(parameter, gradient);
-        if let Some(id) = record.id {
-            let body = record.body().render(&Nothing);
-            record.id = Some(step.sink.set(id, name, body, record.capacity_bytes));
-        }
+        let body = record.body().render(&Nothing);
+        record.id = Some(step.sink.set(id, name, body, record.capacity_bytes));
         if is_bad { state.raise(self, name) } else { Finished::Done }
     }
 }

@@ -23,6 +23,7 @@ mod stacks;
 mod variables;
 
 pub use api_events::{ApiCall, ApiId};
+pub use backward::{BackwardBegin, Since};
 pub use collector::{Collector, Finished, StepPlace};
 pub use encoder::{
     Encoded, Encoder, Figures, LeafPlace, MAX_DEPTH, Placement, PlacementKind, Saving, TensorValue, TooDeep,

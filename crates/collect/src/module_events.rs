@@ -6,7 +6,7 @@ use msprobe_dump::config::{Level, Task};
 use msprobe_dump::filter::Decision;
 use msprobe_dump::names::Direction;
 
-use crate::backward::FinishedPass;
+use crate::backward::{BackwardBegin, FinishedPass, Since, Wanted};
 use crate::collector::{Collector, Finished, State};
 use crate::encoder::{Encoded, Saving};
 use crate::fragment::{Body, Saved};
@@ -33,7 +33,6 @@ impl Collector {
     pub fn module_begin(&self, module: ModuleId) -> ModuleCall {
         let mut state = self.state();
         let thread = std::thread::current().id();
-        state.finish_passes(self, thread, None);
         let pass = Pass { module, index: state.modules.count(module), direction: Direction::Forward };
         state.begin_pass(thread, pass);
         ModuleCall { pass, input: None }
@@ -62,21 +61,14 @@ impl Collector {
     }
 
     /// Whether the inputs of a module that has just begun can matter.
-    pub fn wants_module_input(&self) -> bool {
+    pub fn wants_module_input(&self, pass: Pass) -> bool {
         let state = self.state();
-        state.step.is_some()
-            && !self.is_enough(&state)
-            && self.wants_data()
-            && self.config().data_mode.input(Direction::Forward)
+        self.records_data(&state)
+            && state.filter.module_running(&state.modules.name(pass), Direction::Forward).input
     }
 
-    /// Whether gradients of modules can matter.
-    pub fn wants_module_gradients(&self) -> bool {
-        let state = self.state();
-        state.step.is_some()
-            && !self.is_enough(&state)
-            && self.wants_data()
-            && self.config().data_mode.direction(Direction::Backward)
+    fn records_data(&self, state: &State) -> bool {
+        state.step.is_some() && !self.is_enough(state) && self.wants_data()
     }
 
     /// The inputs of the call, encoded before it runs.
@@ -103,7 +95,6 @@ impl Collector {
     pub fn module_end(&self, pass: Pass) -> Option<(String, Decision, Saving)> {
         let mut state = self.state();
         let thread = std::thread::current().id();
-        state.finish_passes(self, thread, None);
         let name = state.modules.name(pass);
         if state.step.is_none() || self.is_enough(&state) {
             state.running.end(thread, pass);
@@ -156,13 +147,60 @@ impl Collector {
         self.state().write_record(self, None, name, body, alarm)
     }
 
-    /// The backward pass of a module call begins, at an autograd node of the given sequence number.
-    pub fn module_backward_begin(&self, pass: Pass, sequence: u64, outputs: usize, inputs: usize) {
+    /// Whether backward passes of modules are not over yet, as far as is known.
+    pub fn has_backward_passes(&self) -> bool {
+        !self.state().backward.is_empty()
+    }
+
+    /// A function or module is called. `node` is the number of the autograd node that runs in this thread, if one
+    /// does; if not, all backward passes here are over.
+    pub fn called(&self, node: Option<u64>) {
         let mut state = self.state();
         let thread = std::thread::current().id();
-        state.finish_passes(self, thread, Some(sequence));
-        state.begin_pass(thread, pass);
-        state.backward.begin(thread, pass, outputs, inputs);
+        let over = match node {
+            Some(sequence) => state.backward.take_over(thread, Since::node(sequence)),
+            None => state.backward.take_thread(thread),
+        };
+        state.finish_passes(self, over);
+    }
+
+    /// A run of autograd is through.
+    pub fn backward_over(&self, task: i64) {
+        let mut state = self.state();
+        let over = state.backward.take_task(task);
+        state.finish_passes(self, over);
+    }
+
+    /// The backward pass of a module call begins. Calls made at the node `since` or later, and after this one, are
+    /// over.
+    pub fn module_backward_begin(&self, begin: BackwardBegin, since: u64) {
+        let mut state = self.state();
+        let thread = std::thread::current().id();
+        state.end_passes(self, thread, Since { sequence: since, serial: begin.serial + 1 });
+        // One of the same call that never ended.
+        let stale = state.backward.take_one(begin.pass);
+        state.finish_passes(self, stale);
+        state.begin_pass(thread, begin.pass);
+        let wanted = if begin.recording && self.records_data(&state) {
+            let name = state.modules.name(begin.pass);
+            let decision = state.filter.module_running(&name, Direction::Backward);
+            Wanted { outputs: decision.input, inputs: decision.output }
+        } else {
+            Wanted { outputs: false, inputs: false }
+        };
+        state.backward.begin(thread, begin, wanted);
+    }
+
+    /// The record's name, for encoding, and what becomes of its tensors, if gradients of that side can matter.
+    pub fn module_gradient_saving(&self, pass: Pass, of_output: bool) -> Option<(String, Saving)> {
+        let state = self.state();
+        let wanted = state.backward.wanted(pass)?;
+        if !(if of_output { wanted.outputs } else { wanted.inputs }) || !self.records_data(&state) {
+            return None;
+        }
+        let name = state.modules.name(pass);
+        let saving = self.saving(&state, &name);
+        Some((name, saving))
     }
 
     /// A gradient of that pass. `of_output`: of an output of the module, which is an input of the pass.
@@ -173,9 +211,9 @@ impl Collector {
     /// All gradients of the pass are known. Its record follows when autograd reaches nodes older than the call;
     /// at once, where nothing inside the module leads to its end, and in task `overflow_check`, whose caller still
     /// holds the tensors now.
-    pub fn module_backward_complete(&self, pass: Pass, begin_sequence: u64, recording: bool) -> Finished {
+    pub fn module_backward_complete(&self, pass: Pass, recording: bool) -> Finished {
         let mut state = self.state();
-        state.backward.complete(pass, begin_sequence, recording);
+        state.backward.complete(pass, recording);
         if self.config().task != Task::OverflowCheck && !state.backward.has_no_inputs(pass) {
             return Finished::Done;
         }
@@ -197,16 +235,14 @@ impl State {
         }
     }
 
-    /// Ends the backward passes of a thread that are over: `reached` is the node autograd runs there, if it does.
-    pub(crate) fn finish_passes(&mut self, collector: &Collector, thread: ThreadId, reached: Option<u64>) {
-        for finished in self.backward.take_finished(thread, reached) {
-            self.finish_pass(collector, finished);
-        }
+    /// Ends the backward passes of a thread that are over.
+    pub(crate) fn end_passes(&mut self, collector: &Collector, thread: ThreadId, since: Since) {
+        let over = self.backward.take_over(thread, since);
+        self.finish_passes(collector, over);
     }
 
-    /// Ends all backward passes that are complete: autograd is through.
-    pub(crate) fn finish_complete_passes(&mut self, collector: &Collector) {
-        for finished in self.backward.take_complete() {
+    pub(crate) fn finish_passes(&mut self, collector: &Collector, over: Vec<FinishedPass>) {
+        for finished in over {
             self.finish_pass(collector, finished);
         }
     }

@@ -21,9 +21,6 @@ from msprobe.pytorch.hooks.phases import install_checkpoint, install_phases
 from msprobe.pytorch.hooks.window import Window
 from msprobe.pytorch.log import current_rank, log_end, logger
 
-# Newer than any node of autograd: nothing that waits for older ones is over.
-_NEWEST = 2**63
-
 
 class Service:
     """What ``PrecisionDebugger`` drives; arguments have been checked."""
@@ -310,9 +307,9 @@ class Service:
             return False
         kind, token = found
         # After the module's own record where gradients leave it, before those inside where they come in.
-        sequence = 0 if kind == "input" else _NEWEST
+        serial = token.call.serial if kind == "input" else None
         collector = self._collector
-        watch.attach(token, lambda grads: collector.border_backward(api, index, sequence, tuple(grads)))
+        watch.attach(token, lambda grads: collector.border_backward(api, index, serial, tuple(grads)))
         return True
 
 

@@ -10,6 +10,7 @@ from typing import Any, Optional
 import torch
 from torch import Tensor, nn
 
+from msprobe.pytorch.hooks.gradient_flow import Call
 from msprobe.pytorch.hooks.gradient_watch import GradientWatch
 
 Gradients = list[Optional[Tensor]]
@@ -26,14 +27,15 @@ class Recorder:
         self.complete: list[tuple[str, Gradients, Gradients]] = []
         self.sequences: list[tuple[str, int, int]] = []
         self.errors: list[BaseException] = []
-        self._sequence: dict[int, int] = {}
+        self._sequence: dict[int, tuple[int, int]] = {}
 
-    def module_backward_begin(self, call: int, sequence: int, outputs: int, inputs: int) -> None:
-        assert call not in self.begun, "begun twice"
-        self.begun[call] = ([None] * outputs, [None] * inputs)
-        self.told[call] = set()
-        self._sequence[call] = sequence
-        self.events.append(("begin", self.names[call]))
+    def module_backward_begin(self, call: Call, since: int) -> None:
+        number = call.number
+        assert number not in self.begun, "begun twice"
+        self.begun[number] = ([None] * call.outputs, [None] * call.inputs)
+        self.told[number] = set()
+        self._sequence[number] = since, call.begin_sequence
+        self.events.append(("begin", self.names[number]))
 
     def module_output_grad(self, call: int, position: int, grad: Tensor | None) -> None:
         assert ("output", position) not in self.told[call], "told twice"
@@ -45,11 +47,11 @@ class Recorder:
         self.told[call].add(("input", position))
         self.begun[call][1][position] = grad
 
-    def module_backward_complete(self, call: int, begin_sequence: int) -> None:
+    def module_backward_complete(self, call: int) -> None:
         outputs, inputs = self.begun.pop(call)
         assert len(self.told.pop(call)) == len(outputs) + len(inputs), "complete before all was told"
         self.events.append(("complete", self.names[call]))
-        self.sequences.append((self.names[call], self._sequence.pop(call), begin_sequence))
+        self.sequences.append((self.names[call], *self._sequence.pop(call)))
         self.complete.append((self.names[call], outputs, inputs))
 
     def failed(self, error: BaseException) -> None:

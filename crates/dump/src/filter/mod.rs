@@ -95,6 +95,13 @@ impl Filter {
         }
     }
 
+    /// A module's pass has begun: whether its record, taken when it ends, may want what is at hand now. Inputs of a
+    /// call can be had when it ends as well, gradients cannot; and until then a scope may open.
+    pub fn module_running(&self, name: &str, direction: Direction) -> Decision {
+        let may_open = direction == Direction::Backward && self.scope.may_open_inside(name);
+        self.decide(name, may_open || self.scope.is_open(name), direction)
+    }
+
     /// A module's pass has ended, with both sides at hand.
     pub fn module_end(&mut self, name: &str, direction: Direction) -> Decision {
         let in_scope = self.scope.module_end(name);
@@ -185,6 +192,16 @@ impl Gate {
             Gate::Names(names) => names.iter().any(|wanted| **wanted == *name),
             Gate::Range { open, .. } => *open,
         }
+    }
+
+    /// Whether the scope can open during the backward pass of a module.
+    fn may_open_inside(&self, name: &str) -> bool {
+        let Gate::Range { first, .. } = self else { return false };
+        // `Module.path.Class.backward.0`
+        let path = name.rsplitn(4, '.').nth(3).unwrap_or_default();
+        let is_inside = |rest: &str| rest.starts_with('.');
+        first.contains(".backward")
+            && (!first.starts_with("Module.") || first.strip_prefix(path).is_some_and(is_inside))
     }
 
     fn api_begin(&mut self, name: &str) -> bool {

@@ -345,3 +345,20 @@ fn a_free_benchmark_takes_the_names_it_is_given() {
     filter.reset();
     assert!(calls(&mut filter, "Torch.add.1.forward"));
 }
+
+#[test]
+fn what_is_at_hand_while_a_module_runs() {
+    let wants = |filter: &Filter, name: &str, direction| filter.module_running(name, direction).selected;
+    let listed = list("L0", &["fc1"]);
+    assert!(wants(&listed, "Module.fc1.Linear.forward.0", FORWARD));
+    assert!(!wants(&listed, "Module.fc2.Linear.backward.0", BACKWARD));
+    let mut ranged = scope("L0", ["Module.a.fc.Linear.backward.0", "Module.a.A.backward.0"]);
+    // Around the first record: its gradients come before the scope opens, its record after.
+    assert!(wants(&ranged, "Module.a.A.backward.0", BACKWARD));
+    assert!(!wants(&ranged, "Module.ab.B.backward.0", BACKWARD));
+    assert!(!wants(&ranged, "Module.a.A.forward.0", FORWARD));
+    ranged.module_begin("Module.a.fc.Linear.backward.0");
+    assert!(wants(&ranged, "Module.ab.B.backward.0", BACKWARD));
+    let forward = scope("L0", ["Module.a.fc.Linear.forward.0", "Module.b.B.forward.0"]);
+    assert!(!wants(&forward, "Module.a.A.backward.0", BACKWARD));
+}

@@ -175,6 +175,13 @@ impl Adapter {
         self.is_grad_enabled.bind(py).call0()?.extract()
     }
 
+    /// The number of the autograd node that runs in this thread; `None` if autograd does not.
+    pub(crate) fn running_node(&self, py: Python<'_>) -> Option<u64> {
+        let node = self.object(py).call_method0(intern!(py, "running_node"));
+        // The largest number ends nothing.
+        node.and_then(|node| node.extract()).unwrap_or(Some(u64::MAX))
+    }
+
     /// A function returned its argument unchanged. Whether its gradient is taken care of.
     pub(crate) fn border(&self, tensor: &Bound<'_, PyAny>, api: usize, index: u64) -> PyResult<bool> {
         let py = tensor.py();

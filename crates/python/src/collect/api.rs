@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use msprobe_collect::{ApiId, Encoder, Finished, Saving};
+use msprobe_collect::{ApiId, Encoder, Finished, Saving, Since};
 use msprobe_dump::names::Category;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -44,6 +44,7 @@ impl Collector {
         let session = self.session();
         let py = args.py();
         let collector = &session.collector;
+        session.note_call(py);
         let mut call = collector.api_begin(ApiId(api))?;
         if call.selected {
             match session.stack(frame) {
@@ -117,8 +118,10 @@ impl Collector {
     }
 
     /// A function returned its argument unchanged at the border of a module: its gradients are those of the border.
-    fn border_backward(&self, api: usize, index: u64, sequence: u64, gradients: &Bound<'_, PyTuple>) {
-        record_backward(self.session(), ApiId(api), index, sequence, gradients, gradients);
+    /// Where they leave the module, it is over: `serial` is the number of its call.
+    fn border_backward(&self, api: usize, index: u64, serial: Option<u64>, gradients: &Bound<'_, PyTuple>) {
+        let since = serial.map(|serial| Since { sequence: 0, serial });
+        record_backward(self.session(), ApiId(api), index, since, gradients, gradients);
     }
 }
 
@@ -138,6 +141,7 @@ impl Collector {
         let session = self.session();
         let py = args.py();
         let call = call.take()?;
+        session.note_call(py);
         let (api, index) = (call.api, call.index);
         let (name, saving) = (call.name.clone(), call.saving);
         let encode = |saving: Saving| {
@@ -258,7 +262,8 @@ pub(crate) struct ApiBackward {
 #[pymethods]
 impl ApiBackward {
     fn __call__(&self, grad_inputs: &Bound<'_, PyTuple>, grad_outputs: &Bound<'_, PyTuple>) {
-        record_backward(&self.session, self.api, self.index, self.sequence, grad_outputs, grad_inputs);
+        let since = Some(Since::node(self.sequence));
+        record_backward(&self.session, self.api, self.index, since, grad_outputs, grad_inputs);
     }
 }
 
@@ -266,12 +271,12 @@ fn record_backward(
     session: &Session,
     api: ApiId,
     index: u64,
-    sequence: u64,
+    since: Option<Since>,
     input: &Bound<'_, PyTuple>,
     output: &Bound<'_, PyTuple>,
 ) {
     let py = input.py();
-    let Some((name, decision, saving)) = session.collector.api_backward(api, index, sequence) else {
+    let Some((name, decision, saving)) = session.collector.api_backward(api, index, since) else {
         return session.tell(py);
     };
     let encode = |wanted: bool, category, values: &Bound<'_, PyTuple>, saving| {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use msprobe_collect::{Encoder, Finished, ModuleId, Pass, Saving};
+use msprobe_collect::{BackwardBegin, Encoder, Finished, ModuleId, Pass, Saving};
 use msprobe_dump::filter::Decision;
 use msprobe_dump::names::{Category, Direction};
 use pyo3::intern;
@@ -17,8 +17,8 @@ const FORWARD: &str = "forward_data_collect";
 const BACKWARD: &str = "backward_data_collect";
 const PARAMETERS: &str = "params_data_collect";
 
-/// Room for the figures of one gradient in the file, besides names and sizes.
-const GRADIENT_BYTES: usize = 420;
+/// Room for the figures of one gradient in the file and the module's name, besides sizes.
+const GRADIENT_BYTES: usize = 500;
 
 /// A module's call that has begun.
 #[pyclass(frozen, module = "msprobe._native")]
@@ -55,12 +55,13 @@ impl Collector {
     ) -> ModuleCall {
         let session = self.session();
         let collector = &session.collector;
+        session.note_call(args.py());
         let mut call = collector.module_begin(ModuleId(module));
         let pass = call.pass;
         if recording && collector.notes_crossings() && session.takes_gradients(args) {
             collector.module_crossed();
         }
-        if recording && collector.wants_module_input() {
+        if recording && collector.wants_module_input(pass) {
             let (name, saving) = collector.module_saving(pass);
             encode_inputs(session, &mut call, &name, saving, args, kwargs);
         }
@@ -80,12 +81,33 @@ impl Collector {
         let session = self.session();
         let taken = call.call.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(begun) = taken else { return false };
-        let Some((name, decision, saving)) = session.collector.module_end(call.pass) else { return false };
-        let ended = EndedModule { begun, name: &name, decision, saving, args, kwargs, output, parameters };
-        ended.record(session, frame).unwrap_or_else(|error| {
-            session.adapter.failed(args.py(), FORWARD, &name, &error);
-            false
-        })
+        session.note_call(args.py());
+        let has_record = match session.collector.module_end(call.pass) {
+            Some((name, decision, saving)) => {
+                let ended =
+                    EndedModule { begun, name: &name, decision, saving, args, kwargs, output, parameters };
+                let recorded = ended.record(session, frame);
+                if let Err(error) = &recorded {
+                    session.adapter.failed(args.py(), FORWARD, &name, error);
+                }
+                recorded.is_ok()
+            }
+            None => false,
+        };
+        if !session.collector.wants_parameter_gradients() {
+            return false;
+        }
+        match gradient_members(parameters) {
+            Ok(members) if members.is_empty() => false,
+            Ok(members) => {
+                session.collector.reserve_gradients(call.pass.module, members, has_record);
+                true
+            }
+            Err(error) => {
+                session.adapter.failed(args.py(), PARAMETERS, "parameters_grad", &error);
+                false
+            }
+        }
     }
 
     /// The call raised, or nothing is recorded: it only stops running.
@@ -101,9 +123,30 @@ impl Collector {
         ParameterHook { session: self.session().clone(), module: ModuleId(module), parameter, window }
     }
 
-    fn module_backward_begin(&self, call: u64, sequence: u64, outputs: usize, inputs: usize) {
+    /// The backward pass of a call begins, in a run of autograd of number `task`; calls made at the node `since` or
+    /// later are over.
+    #[allow(clippy::too_many_arguments, reason = "a call that comes often: no object is made for it")]
+    fn module_backward_begin(
+        &self,
+        call: u64,
+        task: i64,
+        serial: u64,
+        begin_sequence: u64,
+        since: u64,
+        outputs: usize,
+        inputs: usize,
+        recording: bool,
+    ) {
         let pass = pass_of(call, Direction::Backward);
-        self.session().collector.module_backward_begin(pass, sequence, outputs, inputs);
+        let begin = BackwardBegin { pass, task, serial, begin_sequence, outputs, inputs, recording };
+        self.session().collector.module_backward_begin(begin, since);
+    }
+
+    /// A run of autograd is through.
+    fn backward_over(&self, py: Python<'_>, task: i64) {
+        let session = self.session();
+        session.collector.backward_over(task);
+        session.tell(py);
     }
 
     fn module_output_grad(&self, call: u64, position: usize, grad: &Bound<'_, PyAny>) {
@@ -114,10 +157,10 @@ impl Collector {
         self.module_gradient(call, false, position, grad);
     }
 
-    fn module_backward_complete(&self, py: Python<'_>, call: u64, begin_sequence: u64, recording: bool) {
+    fn module_backward_complete(&self, py: Python<'_>, call: u64, recording: bool) {
         let session = self.session();
         let pass = pass_of(call, Direction::Backward);
-        let finished = session.collector.module_backward_complete(pass, begin_sequence, recording);
+        let finished = session.collector.module_backward_complete(pass, recording);
         let held = session.held.lock().unwrap_or_else(PoisonError::into_inner).remove(&pass);
         if finished == Finished::SaveTensors {
             let (name, _) = session.collector.module_saving(pass);
@@ -144,15 +187,14 @@ struct EndedModule<'a, 'py> {
 }
 
 impl EndedModule<'_, '_> {
-    /// Writes the record. Whether the gradients of the parameters are wanted.
-    fn record(self, session: &Session, frame: &Bound<'_, PyAny>) -> PyResult<bool> {
+    /// Writes the record.
+    fn record(self, session: &Session, frame: &Bound<'_, PyAny>) -> PyResult<()> {
         let EndedModule { mut begun, name, decision, saving, args, kwargs, output, parameters } = self;
         let py = args.py();
         let collector = &session.collector;
-        let module = begun.pass.module;
         let stack = session.stack(frame)?;
-        if decision.input && !collector.has_module_input(&begun) && collector.wants_module_input() {
-            // The window was opened during the call.
+        if decision.input && !collector.has_module_input(&begun) && collector.wants_data() {
+            // The window or the scope was opened during the call.
             encode_inputs(session, &mut begun, name, saving, args, kwargs);
         }
         let forward = collector.config().data_mode.direction(Direction::Forward) && collector.wants_data();
@@ -181,10 +223,7 @@ impl EndedModule<'_, '_> {
         if finished != Finished::Done {
             session.tell(py);
         }
-        let members = gradient_members(name, parameters)?;
-        let has_members = !members.is_empty();
-        collector.reserve_gradients(module, members);
-        Ok(has_members && collector.config().data_mode.parameters_grad())
+        Ok(())
     }
 }
 
@@ -195,10 +234,10 @@ impl Collector {
     fn module_gradient(&self, call: u64, of_output: bool, position: usize, grad: &Bound<'_, PyAny>) {
         let session = self.session();
         let pass = pass_of(call, Direction::Backward);
-        if grad.is_none() || !session.collector.wants_module_gradients() {
+        if grad.is_none() {
             return;
         }
-        let (name, saving) = session.collector.module_saving(pass);
+        let Some((name, saving)) = session.collector.module_gradient_saving(pass, of_output) else { return };
         if let Some(encoded) = encode_gradient(session, &name, of_output, position, grad, saving) {
             session.collector.module_gradient(pass, of_output, position, encoded);
         }
@@ -247,14 +286,14 @@ fn save_inputs(session: &Session, name: &str, args: &Bound<'_, PyTuple>, kwargs:
 }
 
 /// Parameters that get a gradient, and the room each needs.
-fn gradient_members(name: &str, parameters: &Bound<'_, PyDict>) -> PyResult<Vec<(String, usize)>> {
+fn gradient_members(parameters: &Bound<'_, PyDict>) -> PyResult<Vec<(String, usize)>> {
     let py = parameters.py();
     let mut members = Vec::with_capacity(parameters.len());
     for (key, parameter) in parameters.iter() {
         if parameter.getattr(intern!(py, "requires_grad"))?.extract::<bool>()? {
             let sizes = parameter.getattr(intern!(py, "ndim"))?.extract::<usize>()? * 24;
             let key: String = key.extract()?;
-            let room = GRADIENT_BYTES + sizes + 2 * key.len() + name.len();
+            let room = GRADIENT_BYTES + sizes + 2 * key.len();
             members.push((key, room));
         }
     }

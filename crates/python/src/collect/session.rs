@@ -63,6 +63,14 @@ impl Session {
         args.iter().any(|value| requires(&value)) && self.adapter.is_grad_enabled(args.py()).unwrap_or(false)
     }
 
+    /// A function or module is called or has returned: modules whose backward pass is over by now are told.
+    pub(crate) fn note_call(&self, py: Python<'_>) {
+        // Asking the framework takes longer, and is needed only during backward and right after it.
+        if self.collector.has_backward_passes() {
+            self.collector.called(self.adapter.running_node(py));
+        }
+    }
+
     /// Has everything logged that there is to log.
     pub(crate) fn tell(&self, py: Python<'_>) {
         let notices = self.collector.take_notices();

@@ -58,6 +58,11 @@ _MEMORY_FORMATS = {
     torch.preserve_format: "preserve_format",
 }
 
+_task: Callable[[], int] = torch._C._current_graph_task_id
+# Not in old versions.
+_node: Callable[[], Any] = getattr(torch._C, "_current_autograd_node", lambda: None)
+_NEWEST = 2**64 - 1
+
 
 class Adapter:
     """The framework's side of a collection."""
@@ -77,6 +82,14 @@ class Adapter:
         self.on_notice: Callable[[], None] | None = None
         self.border: Callable[[Any, int, int], bool] | None = None
         """Told about functions that returned an argument unchanged; says whether it takes over."""
+
+    @staticmethod
+    def running_node() -> int | None:
+        """The sequence number of the autograd node that runs in this thread; None if autograd does not."""
+        if _task() < 0:
+            return None
+        node = _node()
+        return _NEWEST if node is None else int(node._sequence_nr())
 
     def kind(self, cls: type) -> int:
         """How values of a class are encoded."""

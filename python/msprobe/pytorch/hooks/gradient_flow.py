@@ -30,8 +30,11 @@ Callback = Callable[[list[Optional[Tensor]]], None]
 class Sink(Protocol):
     """Who is told. Called during backward, maybe from an engine thread, one call at a time."""
 
-    def module_backward_begin(self, call: int, sequence: int, outputs: int, inputs: int) -> None:
-        """The first output node of the module call is about to run; `sequence` is that node's number."""
+    def module_backward_begin(self, call: Call, since: int) -> None:
+        """The first output node of the module call is about to run.
+
+        Module calls made after this one, at the node number `since` or later, are over.
+        """
 
     def module_output_grad(self, call: int, position: int, grad: Tensor | None) -> None:
         """The gradient of one output; None if nothing flows there in this pass."""
@@ -39,8 +42,8 @@ class Sink(Protocol):
     def module_input_grad(self, call: int, position: int, grad: Tensor | None) -> None:
         """The gradient of one input through this module call; None if nothing flows there."""
 
-    def module_backward_complete(self, call: int, begin_sequence: int) -> None:
-        """All gradients of this pass are told; nodes older than `begin_sequence` are outside the module."""
+    def module_backward_complete(self, call: int) -> None:
+        """All gradients of this pass are told."""
 
     def failed(self, error: BaseException) -> None:
         """Something went wrong in the watch itself; training goes on, a gradient may be missing."""
@@ -126,7 +129,7 @@ class Call:
         if not first and (self.expected | self.fired) & station.unless:
             return
         if first:
-            self._begin(task, tap.sequence)
+            self._begin(task, tap.since)
         if not self.expected & station.bit:
             self._expect(tap)
         self.fired |= station.bit
@@ -152,7 +155,7 @@ class Call:
                 grads = tuple(map(station.region.of, grads))
             self._arrived(station, grads)
 
-    def _begin(self, task: int, sequence: int) -> None:
+    def _begin(self, task: int, since: int) -> None:
         self.task = task
         self.expected = self.fired = 0
         self.open = self.open_outputs = 0
@@ -160,7 +163,7 @@ class Call:
         self.sums = [None] * self.inputs
         self.kept_inputs = [None] * self.inputs if self.on_inputs else None
         self.kept_outputs = [None] * self.outputs if self.on_outputs else None
-        self.sink.module_backward_begin(self.number, sequence, self.outputs, self.inputs)
+        self.sink.module_backward_begin(self, since)
 
     def _expect(self, tap: Tap) -> None:
         """Count what will run in this pass.
@@ -214,7 +217,7 @@ class Call:
                 self._tell_input(position, grad)
         self.open -= 1
         if self.open == 0:
-            self.sink.module_backward_complete(self.number, self.begin_sequence)
+            self.sink.module_backward_complete(self.number)
             kept, self.kept_inputs = self.kept_inputs, None
             if kept is not None:
                 for callback in self.on_inputs or ():
@@ -235,10 +238,11 @@ class Tap(NamedTuple):
     """A call's part in an output node. `below`: its stations here (None for the node) and at older nodes.
 
     The outputs of one call thus keep each other's graphs alive, as they do with full backward hooks.
+    Later calls that began at the node number `since` are over when it runs.
     """
 
     call: Call
-    sequence: int
+    since: int
     station: Station
     below: tuple[tuple[Any, Station], ...]
 

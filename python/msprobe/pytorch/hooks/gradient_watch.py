@@ -190,7 +190,8 @@ class GradientWatch:
         for key, (tensor, positions) in leaves.items():
             _, places = entry.leaves.pop(key, (None, ()))
             station = Station(bit, tuple((p, 0) for p in positions), tuple((p, 0) for p in places))
-            self._leaf_taps(tensor).taps.append(Tap(call, _ACCUMULATE, station, ((None, station),)))
+            # A leaf has no node of its own: later calls are over, those around this one are not.
+            self._leaf_taps(tensor).taps.append(Tap(call, entry.start, station, ((None, station),)))
             bit <<= 1
 
         end = _next_sequence()
@@ -224,7 +225,7 @@ class GradientWatch:
                 if older < sequence or other is node
             )
             taps = self._taps(node)
-            taps.taps.append(Tap(call, sequence, station, below))
+            taps.taps.append(Tap(call, sequence + 1, station, below))
             if around is not None and len(roots) == 1 and roots[0] is node:
                 taps.exits = [(None if holder is node else holder, edges) for holder, edges in exits]
                 around.marked.add(sequence)

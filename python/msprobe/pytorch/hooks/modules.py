@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 import weakref
-from typing import Any
+from typing import Any, Callable
 
 import torch
 
 from msprobe import _native
 from msprobe.core.common.log import logger
+from msprobe.pytorch.hooks.gradient_flow import Call, report
 from msprobe.pytorch.hooks.gradient_watch import Entry, GradientWatch
 from msprobe.pytorch.hooks.window import Window, is_compiling
+
+_at_end_of_backward: Callable[[Callable[[], None]], None] = (
+    torch.autograd.Variable._execution_engine.queue_callback
+)
 
 
 class _Running(threading.local):
@@ -28,7 +34,8 @@ class ModuleHooks:
     def __init__(self, collector: _native.Collector, window: Window) -> None:
         self.collector = collector
         self.window = window
-        self.watch = GradientWatch(_Sink(collector, window))
+        self._sink = _Sink(collector, window)
+        self.watch = GradientWatch(self._sink)
         self.running = _Running()
         self._hooked: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
         self._models: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
@@ -90,6 +97,7 @@ class ModuleHooks:
     def reset(self) -> None:
         """Forgets calls that never came back."""
         self.running.calls.clear()
+        self._sink.reset()
 
 
 class ModuleHook:
@@ -167,12 +175,39 @@ class _Sink:
     def __init__(self, collector: _native.Collector, window: Window) -> None:
         self._collector = collector
         self._window = window
-        self.module_backward_begin = collector.module_backward_begin
+        self._tasks: set[int] = set()
         self.module_output_grad = collector.module_output_grad
         self.module_input_grad = collector.module_input_grad
 
-    def module_backward_complete(self, call: int, begin_sequence: int) -> None:
-        self._collector.module_backward_complete(call, begin_sequence, self._window.open)
+    def module_backward_begin(self, call: Call, since: int) -> None:
+        if call.task not in self._tasks:
+            self._tasks.add(call.task)
+            _at_end_of_backward(functools.partial(self._backward_over, call.task))
+        self._collector.module_backward_begin(
+            call.number,
+            call.task,
+            call.serial,
+            call.begin_sequence,
+            since,
+            call.outputs,
+            call.inputs,
+            self._window.open,
+        )
+
+    def module_backward_complete(self, call: int) -> None:
+        self._collector.module_backward_complete(call, self._window.open)
+
+    def _backward_over(self, task: int) -> None:
+        """Autograd calls this, and would take an exception for one of the model."""
+        try:
+            self._tasks.discard(task)
+            self._collector.backward_over(task)
+        except Exception as error:
+            report(self, error)
+
+    def reset(self) -> None:
+        """Forgets runs of autograd that raised."""
+        self._tasks.clear()
 
     def failed(self, error: BaseException) -> None:
         self._collector.report("backward_data_collect", "module", error)
