@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import operator
 import sys
+import threading
 from types import ModuleType
 from typing import Any, Callable, NamedTuple
 
@@ -82,6 +83,8 @@ class ApiHooks:
         self._waits = waits
         self._patches: list[Patch] = []
         self._custom: dict[str, Patch] = {}
+        self._scripting = Scripting(self)
+        self._is_removed = False
 
     def install(self) -> None:
         """Wraps every listed function the framework has."""
@@ -122,28 +125,37 @@ class ApiHooks:
     def _patch_script(self) -> None:
         """Scripting reads source code, so it has to find the originals."""
         original = torch.jit.script
+        scripting = self._scripting
 
         @functools.wraps(original)
         def script(*args: Any, **kwargs: Any) -> Any:
-            self.remove()
-            try:
+            with scripting:
                 return original(*args, **kwargs)
-            finally:
-                self.restore()
 
         torch.jit.script = script
 
     def remove(self) -> None:
-        """Puts the originals back, for a while."""
-        for patch in self._patches:
-            if getattr(patch.owner, patch.name, None) is patch.wrapper:
-                setattr(patch.owner, patch.name, patch.original)
+        """Puts the originals back, for good."""
+        self._is_removed = True
+        self.lift(self._patches)
 
-    def restore(self) -> None:
+    def suspend(self) -> None:
+        """Puts the originals back, for a while."""
+        self.lift([*self._patches, *self._custom.values()])
+
+    def resume(self) -> None:
         """Puts the wrappers back."""
-        for patch in self._patches:
+        patches = [] if self._is_removed else self._patches
+        for patch in [*patches, *self._custom.values()]:
             if getattr(patch.owner, patch.name, None) is patch.original:
                 setattr(patch.owner, patch.name, patch.wrapper)
+
+    @staticmethod
+    def lift(patches: list[Patch]) -> None:
+        """Puts the originals of these back."""
+        for patch in patches:
+            if getattr(patch.owner, patch.name, None) is patch.wrapper:
+                setattr(patch.owner, patch.name, patch.original)
 
     def register(self, owner: Any, name: str, prefix: str) -> None:
         """Wraps a function of the user's."""
@@ -158,6 +170,31 @@ class ApiHooks:
         patch = self._custom.pop(f"{owner}.{name}", None)
         if patch is not None:
             setattr(patch.owner, patch.name, patch.original)
+
+
+class Scripting:
+    """Inside, the framework's functions are the original ones.
+
+    Scripting a function scripts what it calls, by a call of its own: only the outermost one puts the wrappers
+    back, whichever thread that is in.
+    """
+
+    def __init__(self, hooks: ApiHooks) -> None:
+        self._hooks = hooks
+        self._lock = threading.Lock()
+        self._depth = 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._depth == 0:
+                self._hooks.suspend()
+            self._depth += 1
+
+    def __exit__(self, *error: Any) -> None:
+        with self._lock:
+            self._depth -= 1
+            if self._depth == 0:
+                self._hooks.resume()
 
 
 class Section(NamedTuple):
