@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import operator
 import sys
-import threading
 from types import ModuleType
 from typing import Any, Callable, NamedTuple
 
@@ -20,6 +19,7 @@ from msprobe import _native
 from msprobe.core.common.log import logger
 from msprobe.pytorch.hooks.api_list import read_api_list
 from msprobe.pytorch.hooks.collectives import Waits
+from msprobe.pytorch.hooks.scripting import Scripting, make_scriptable, without_our_hooks
 from msprobe.pytorch.hooks.window import Window, is_compiling
 
 Function = Callable[..., Any]
@@ -71,6 +71,7 @@ def dressed(wrapper: Function, original: Function, name: str) -> Function:
         if isinstance(value, str):
             setattr(wrapper, attribute, value)
     wrapper.__dict__.update(getattr(original, "__dict__", {}))
+    make_scriptable(wrapper, original)
     return wrapper
 
 
@@ -83,7 +84,7 @@ class ApiHooks:
         self._waits = waits
         self._patches: list[Patch] = []
         self._custom: dict[str, Patch] = {}
-        self._scripting = Scripting(self)
+        self._scripting = Scripting(self._suspend, self._resume)
         self._is_removed = False
 
     def install(self) -> None:
@@ -128,34 +129,28 @@ class ApiHooks:
         scripting = self._scripting
 
         @functools.wraps(original)
-        def script(*args: Any, **kwargs: Any) -> Any:
-            with scripting:
-                return original(*args, **kwargs)
+        def script(obj: Any, *args: Any, **kwargs: Any) -> Any:
+            with scripting, without_our_hooks(obj):
+                return original(obj, *args, **kwargs)
 
         torch.jit.script = script
 
     def remove(self) -> None:
         """Puts the originals back, for good."""
         self._is_removed = True
-        self.lift(self._patches)
+        self._suspend()
 
-    def suspend(self) -> None:
-        """Puts the originals back, for a while."""
-        self.lift([*self._patches, *self._custom.values()])
-
-    def resume(self) -> None:
-        """Puts the wrappers back."""
-        patches = [] if self._is_removed else self._patches
-        for patch in [*patches, *self._custom.values()]:
-            if getattr(patch.owner, patch.name, None) is patch.original:
-                setattr(patch.owner, patch.name, patch.wrapper)
-
-    @staticmethod
-    def lift(patches: list[Patch]) -> None:
-        """Puts the originals of these back."""
-        for patch in patches:
+    def _suspend(self) -> None:
+        for patch in self._patches:
             if getattr(patch.owner, patch.name, None) is patch.wrapper:
                 setattr(patch.owner, patch.name, patch.original)
+
+    def _resume(self) -> None:
+        if self._is_removed:
+            return
+        for patch in self._patches:
+            if getattr(patch.owner, patch.name, None) is patch.original:
+                setattr(patch.owner, patch.name, patch.wrapper)
 
     def register(self, owner: Any, name: str, prefix: str) -> None:
         """Wraps a function of the user's."""
@@ -170,31 +165,6 @@ class ApiHooks:
         patch = self._custom.pop(f"{owner}.{name}", None)
         if patch is not None:
             setattr(patch.owner, patch.name, patch.original)
-
-
-class Scripting:
-    """Inside, the framework's functions are the original ones.
-
-    Scripting a function scripts what it calls, by a call of its own: only the outermost one puts the wrappers
-    back, whichever thread that is in.
-    """
-
-    def __init__(self, hooks: ApiHooks) -> None:
-        self._hooks = hooks
-        self._lock = threading.Lock()
-        self._depth = 0
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if self._depth == 0:
-                self._hooks.suspend()
-            self._depth += 1
-
-    def __exit__(self, *error: Any) -> None:
-        with self._lock:
-            self._depth -= 1
-            if self._depth == 0:
-                self._hooks.resume()
 
 
 class Section(NamedTuple):
