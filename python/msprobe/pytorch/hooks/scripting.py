@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import OrderedDict
-from typing import Any, Callable, Iterator
+from collections.abc import Iterator
+from typing import Any, Callable
 
 import torch
 
@@ -27,7 +28,7 @@ def make_scriptable(wrapper: Any, original: Any) -> None:
 
 @contextlib.contextmanager
 def without_our_hooks(value: Any) -> Iterator[None]:
-    """Hides our hooks on a module from whoever compiles it: hooks would be compiled too, and ours cannot be."""
+    """Hides our hooks on a module while it is compiled: they would be compiled too, and cannot be."""
     modules = list(value.modules()) if isinstance(value, torch.nn.Module) else []
     hidden: list[tuple[Any, str, Any]] = []
     try:
