@@ -100,7 +100,6 @@ impl<'a> Walk<'a> {
     }
 
     fn value(&mut self, value: &Bound<'_, PyAny>, key: Option<&str>) -> PyResult<()> {
-        let py = value.py();
         let kind = self.session.adapter.kind(value)?;
         // A value of these keys is told as what it means, not as what it is.
         if matches!(key, Some("dtype" | "device"))
