@@ -1,7 +1,7 @@
 //! Values of a call as they are written: the caller walks its objects and tells each one to an [`Encoder`].
 
 use msprobe_dump::names::Category;
-use msprobe_dump::write::JsonText;
+use msprobe_dump::write::{JsonText, tensor_file_name};
 
 use crate::fragment::{Fragment, MEMBER_DEPTH, RECORD_DEPTH};
 use crate::health::{Findings, Health, Part};
@@ -150,9 +150,9 @@ impl Encoder {
         self.saving == Saving::Now
     }
 
-    /// The file name of a tensor at the place now.
+    /// The file name of a tensor at the place now, the same in the record and on disk.
     pub fn tensor_file(&self) -> String {
-        format!("{}{}.pt", self.stem, self.path)
+        tensor_file_name(format!("{}{}.pt", self.stem, self.path))
     }
 
     /// A list begins. Each element is announced by [`Encoder::element`].

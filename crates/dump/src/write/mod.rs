@@ -13,6 +13,7 @@ mod sink;
 mod step_log;
 mod stream;
 mod tensor_jobs;
+mod tensor_names;
 mod tensors;
 mod writer;
 
@@ -28,6 +29,7 @@ pub use self::sink::StepSink;
 pub use self::step_log::{HeldError, HeldPlace, StepLog, WrittenStep};
 pub use self::stream::StreamFile;
 pub use self::tensor_jobs::{HostTensor, Target};
+pub use self::tensor_names::tensor_file_name;
 pub use self::tensors::TensorPool;
 pub use self::writer::{
     FLUSH_BYTES, FLUSH_INTERVAL, Files, HOLD_BYTES, HOLD_TIME, QUEUE_BYTES, RecordId, StepWriter,

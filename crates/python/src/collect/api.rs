@@ -195,7 +195,12 @@ impl Collector {
 fn first_tensor<'py>(session: &Session, value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let mut at = value.clone();
     for _ in 0..msprobe_collect::MAX_DEPTH {
-        let next = match session.adapter.kind(&at)? {
+        let kind = match session.adapter.kind(&at)? {
+            // Its entries count here, not its fields.
+            Kind::Dataclass if at.is_instance_of::<PyDict>() => Kind::Mapping,
+            kind => kind,
+        };
+        let next = match kind {
             Kind::Tensor | Kind::SpecialTensor => return Ok(Some(at)),
             Kind::Sequence | Kind::NamedTuple => match at.try_iter()?.next() {
                 Some(first) => first?,

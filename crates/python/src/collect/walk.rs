@@ -41,13 +41,12 @@ impl<'a> Walk<'a> {
         Ok(self.encoder.finish())
     }
 
-    /// What a call returned: a tuple is spread, anything else is a list of one.
+    /// What a call returned: a tuple of any kind is told as itself, anything else is a list of one.
     pub(crate) fn output(mut self, value: &Bound<'_, PyAny>) -> PyResult<Encoded> {
-        match value.cast::<PyTuple>() {
-            Ok(tuple) if self.session.adapter.kind(value)? == Kind::Sequence => {
-                self.elements(tuple.iter())?;
-            }
-            _ => self.elements(std::iter::once(value.clone()))?,
+        if value.is_instance_of::<PyTuple>() {
+            self.value(value, None)?;
+        } else {
+            self.elements(std::iter::once(value.clone()))?;
         }
         Ok(self.encoder.finish())
     }
@@ -101,11 +100,21 @@ impl<'a> Walk<'a> {
     }
 
     fn value(&mut self, value: &Bound<'_, PyAny>, key: Option<&str>) -> PyResult<()> {
-        let py = value.py();
         let kind = self.session.adapter.kind(value)?;
         // A value of these keys is told as what it means, not as what it is.
         if matches!(key, Some("dtype" | "device"))
-            && matches!(kind, Kind::Bool | Kind::Int | Kind::Float | Kind::Str | Kind::DType | Kind::Rare)
+            && matches!(
+                kind,
+                Kind::Bool
+                    | Kind::Int
+                    | Kind::Float
+                    | Kind::Str
+                    | Kind::DType
+                    | Kind::Rare
+                    | Kind::Slice
+                    | Kind::Size
+                    | Kind::Ellipsis
+            )
         {
             let told = self.session.adapter.rare(value, key)?;
             return self.plain(&told);
@@ -122,35 +131,14 @@ impl<'a> Walk<'a> {
                 }
                 self.encoder.end_list();
             }
-            Kind::NamedTuple => {
-                let fields = value.getattr(intern!(py, "_fields"))?;
-                self.encoder.begin_map().map_err(too_deep)?;
-                for (field, element) in fields.try_iter()?.zip(value.try_iter()?) {
-                    self.member(&field?, &element?)?;
-                }
-                self.encoder.end_map();
-            }
-            Kind::Mapping => match value.cast::<PyDict>() {
+            Kind::NamedTuple | Kind::Mapping | Kind::Dataclass => match value.cast::<PyDict>() {
                 Ok(dict) if dict.is_exact_instance_of::<PyDict>() => self.members(dict)?,
                 _ => {
                     self.encoder.begin_map().map_err(too_deep)?;
-                    for item in value.call_method0(intern!(py, "items"))?.try_iter()? {
-                        let (key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item?.extract()?;
-                        self.member(&key, &value)?;
-                    }
+                    for_members(value, kind, |key, element| self.member(key, &element))?;
                     self.encoder.end_map();
                 }
             },
-            Kind::Dataclass => {
-                let fields = value.getattr(intern!(py, "__dataclass_fields__"))?;
-                self.encoder.begin_map().map_err(too_deep)?;
-                for field in fields.try_iter()? {
-                    let field = field?;
-                    let element = value.getattr(field.cast::<PyString>()?)?;
-                    self.member(&field, &element)?;
-                }
-                self.encoder.end_map();
-            }
             Kind::Tensor => self.tensor(value, &Appearance::plain())?,
             Kind::SpecialTensor => self.special_tensor(value)?,
             Kind::Array => self.array(value)?,
@@ -359,20 +347,52 @@ impl<'a> Walk<'a> {
                 }
                 self.encoder.end_list();
             }
-            Kind::Mapping => {
+            kind @ (Kind::NamedTuple | Kind::Mapping | Kind::Dataclass) => {
                 self.encoder.begin_map().map_err(too_deep)?;
-                for item in value.call_method0(intern!(py, "items"))?.try_iter()? {
-                    let (key, element): (Bound<'py, PyAny>, Bound<'py, PyAny>) = item?.extract()?;
-                    self.encoder.member(&key_text(&key)?);
+                for_members(value, kind, |key, element| {
+                    self.encoder.member(&key_text(key)?);
                     self.leaves(&element, leaves)?;
                     self.encoder.leave();
-                }
+                    Ok(())
+                })?;
                 self.encoder.end_map();
             }
             _ => self.encoder.json().null(),
         }
         Ok(())
     }
+}
+
+/// Hands over what a value is told as: fields of a named tuple or dataclass by name, all else by its items.
+fn for_members<'py>(
+    value: &Bound<'py, PyAny>,
+    kind: Kind,
+    mut each: impl FnMut(&Bound<'py, PyAny>, Bound<'py, PyAny>) -> PyResult<()>,
+) -> PyResult<()> {
+    let py = value.py();
+    match kind {
+        Kind::NamedTuple => {
+            let fields = value.getattr(intern!(py, "_fields"))?;
+            for (field, element) in fields.try_iter()?.zip(value.try_iter()?) {
+                each(&field?, element?)?;
+            }
+        }
+        Kind::Dataclass => {
+            let fields = value.getattr(intern!(py, "__dataclass_fields__"))?;
+            for field in fields.try_iter()? {
+                let field = field?;
+                let element = value.getattr(field.cast::<PyString>()?)?;
+                each(&field, element)?;
+            }
+        }
+        _ => {
+            for item in value.call_method0(intern!(py, "items"))?.try_iter()? {
+                let (key, element): (Bound<'py, PyAny>, Bound<'py, PyAny>) = item?.extract()?;
+                each(&key, element)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// How a tensor is presented: as itself, or as the shard of another.

@@ -102,7 +102,7 @@ class Adapter:
         if key == "dtype":
             return {"type": "torch.dtype", "value": str(value)}
         if key == "device":
-            return {"type": "torch.device", "value": _device(value)}
+            return _device(value)
         if isinstance(value, slice):
             return {
                 "type": "slice",
@@ -234,14 +234,15 @@ def _kind(cls: type) -> Kind:
     for base, kind in ((int, Kind.INT), (float, Kind.FLOAT), (str, Kind.STR)):
         if issubclass(cls, base):
             return kind
-    if issubclass(cls, tuple):
-        return Kind.NAMED_TUPLE if hasattr(cls, "_fields") else Kind.SEQUENCE
-    if issubclass(cls, list):
+    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+        return Kind.NAMED_TUPLE
+    # Before dicts: outputs of models are often both, and all their fields are told, the empty ones too.
+    if dataclasses.is_dataclass(cls):
+        return Kind.DATACLASS
+    if issubclass(cls, (list, tuple)):
         return Kind.SEQUENCE
     if issubclass(cls, dict):
         return Kind.MAPPING
-    if dataclasses.is_dataclass(cls):
-        return Kind.DATACLASS
     if cls.__module__ == "numpy" and cls.__name__ == "ndarray":
         return Kind.ARRAY
     if issubclass(cls, (torch.device, torch.memory_format)):
@@ -268,8 +269,13 @@ def _is_integer(tensor: torch.Tensor) -> bool:
     return not tensor.is_floating_point() and not tensor.is_complex() and tensor.dtype != torch.bool
 
 
-def _device(value: Any) -> Any:
-    return f"{value.type}:{value.index}" if isinstance(value, torch.device) else value
+def _device(value: Any) -> dict[str, Any]:
+    told: dict[str, Any] = {"type": "torch.device"}
+    if isinstance(value, torch.device):
+        told["value"] = f"{value.type}:{value.index}"
+    elif isinstance(value, (int, str)):
+        told["value"] = value
+    return told
 
 
 def _index(value: Any) -> int | None:

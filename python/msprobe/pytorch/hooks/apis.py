@@ -19,6 +19,7 @@ from msprobe import _native
 from msprobe.core.common.log import logger
 from msprobe.pytorch.hooks.api_list import read_api_list
 from msprobe.pytorch.hooks.collectives import Waits
+from msprobe.pytorch.hooks.scripting import Scripting, make_scriptable, without_our_hooks
 from msprobe.pytorch.hooks.window import Window, is_compiling
 
 Function = Callable[..., Any]
@@ -70,6 +71,7 @@ def dressed(wrapper: Function, original: Function, name: str) -> Function:
         if isinstance(value, str):
             setattr(wrapper, attribute, value)
     wrapper.__dict__.update(getattr(original, "__dict__", {}))
+    make_scriptable(wrapper, original)
     return wrapper
 
 
@@ -82,6 +84,8 @@ class ApiHooks:
         self._waits = waits
         self._patches: list[Patch] = []
         self._custom: dict[str, Patch] = {}
+        self._scripting = Scripting(self._suspend, self._resume)
+        self._is_removed = False
 
     def install(self) -> None:
         """Wraps every listed function the framework has."""
@@ -122,25 +126,28 @@ class ApiHooks:
     def _patch_script(self) -> None:
         """Scripting reads source code, so it has to find the originals."""
         original = torch.jit.script
+        scripting = self._scripting
 
         @functools.wraps(original)
-        def script(*args: Any, **kwargs: Any) -> Any:
-            self.remove()
-            try:
-                return original(*args, **kwargs)
-            finally:
-                self.restore()
+        def script(obj: Any, *args: Any, **kwargs: Any) -> Any:
+            with scripting, without_our_hooks(obj):
+                return original(obj, *args, **kwargs)
 
         torch.jit.script = script
 
     def remove(self) -> None:
-        """Puts the originals back, for a while."""
+        """Puts the originals back, for good."""
+        self._is_removed = True
+        self._suspend()
+
+    def _suspend(self) -> None:
         for patch in self._patches:
             if getattr(patch.owner, patch.name, None) is patch.wrapper:
                 setattr(patch.owner, patch.name, patch.original)
 
-    def restore(self) -> None:
-        """Puts the wrappers back."""
+    def _resume(self) -> None:
+        if self._is_removed:
+            return
         for patch in self._patches:
             if getattr(patch.owner, patch.name, None) is patch.original:
                 setattr(patch.owner, patch.name, patch.wrapper)
