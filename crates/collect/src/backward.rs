@@ -90,6 +90,7 @@ impl BackwardPasses {
         self.open.is_empty()
     }
 
+    /// A pass begins. There is no other of the same call.
     pub(crate) fn begin(&mut self, thread: ThreadId, begin: BackwardBegin, wanted: Wanted) {
         self.open.push(OpenPass {
             thread,
@@ -103,12 +104,12 @@ impl BackwardPasses {
 
     /// Which gradients of a pass can matter.
     pub(crate) fn wanted(&self, pass: Pass) -> Option<Wanted> {
-        self.open.iter().rev().find(|open| open.begin.pass == pass).map(|open| open.wanted)
+        self.get(pass).map(|open| open.wanted)
     }
 
     /// A gradient of an output or an input of the module.
     pub(crate) fn put(&mut self, pass: Pass, of_output: bool, position: usize, gradient: Encoded) {
-        if let Some(open) = self.find(pass) {
+        if let Some(open) = self.get_mut(pass) {
             let side = if of_output { &mut open.outputs } else { &mut open.inputs };
             if let Some(slot) = side.get_mut(position) {
                 *slot = Some(gradient);
@@ -118,7 +119,7 @@ impl BackwardPasses {
 
     /// All gradients are there.
     pub(crate) fn complete(&mut self, pass: Pass, recording: bool) {
-        if let Some(open) = self.find(pass) {
+        if let Some(open) = self.get_mut(pass) {
             open.complete = Some(recording && open.begin.recording);
         }
     }
@@ -153,8 +154,12 @@ impl BackwardPasses {
         self.take(|open| open.begin.pass == pass)
     }
 
-    fn find(&mut self, pass: Pass) -> Option<&mut OpenPass> {
-        self.open.iter_mut().rev().find(|open| open.begin.pass == pass)
+    fn get(&self, pass: Pass) -> Option<&OpenPass> {
+        self.open.iter().find(|open| open.begin.pass == pass)
+    }
+
+    fn get_mut(&mut self, pass: Pass) -> Option<&mut OpenPass> {
+        self.open.iter_mut().find(|open| open.begin.pass == pass)
     }
 
     fn take(&mut self, is_over: impl Fn(&OpenPass) -> bool) -> Vec<FinishedPass> {
