@@ -52,19 +52,22 @@ impl Collector {
         }
     }
 
-    /// The record's name, for encoding, and what becomes of its tensors.
-    pub fn module_saving(&self, pass: Pass) -> (String, Saving) {
-        let state = self.state();
-        let name = state.modules.name(pass);
-        let saving = self.saving(&state, &name);
-        (name, saving)
+    /// The name of the record of a pass.
+    pub fn module_name(&self, pass: Pass) -> String {
+        self.state().modules.name(pass)
     }
 
-    /// Whether the inputs of a module that has just begun can matter.
-    pub fn wants_module_input(&self, pass: Pass) -> bool {
+    /// The record's name, for encoding, and what becomes of its tensors, if the inputs of a module that has just begun
+    /// can matter.
+    pub fn module_input_saving(&self, pass: Pass) -> Option<(String, Saving)> {
         let state = self.state();
-        self.records_data(&state)
-            && state.filter.module_running(&state.modules.name(pass), Direction::Forward).input
+        if !self.records_data(&state) {
+            return None;
+        }
+        let name = state.modules.name(pass);
+        let is_wanted = state.filter.module_running(&name, Direction::Forward).input;
+        let saving = self.saving(&state, &name);
+        is_wanted.then_some((name, saving))
     }
 
     fn records_data(&self, state: &State) -> bool {

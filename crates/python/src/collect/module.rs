@@ -61,8 +61,7 @@ impl Collector {
         if recording && collector.notes_crossings() && session.takes_gradients(args) {
             collector.module_crossed();
         }
-        if recording && collector.wants_module_input(pass) {
-            let (name, saving) = collector.module_saving(pass);
+        if recording && let Some((name, saving)) = collector.module_input_saving(pass) {
             encode_inputs(session, &mut call, &name, saving, args, kwargs);
         }
         ModuleCall { number: number_of(pass), pass, call: Mutex::new(Some(call)) }
@@ -163,7 +162,7 @@ impl Collector {
         let finished = session.collector.module_backward_complete(pass, recording);
         let held = session.held.lock().unwrap_or_else(PoisonError::into_inner).remove(&pass);
         if finished == Finished::SaveTensors {
-            let (name, _) = session.collector.module_saving(pass);
+            let name = session.collector.module_name(pass);
             for (of_output, position, gradient) in held.unwrap_or_default() {
                 encode_gradient(session, &name, of_output, position, gradient.bind(py), Saving::Now);
             }
