@@ -54,8 +54,8 @@ test-install: $(VENV)/.tools ## pip install into a clean venv, without any frame
 bench: build .venv-reference/.package ## Measure ourselves and the alternatives in one run
 	$(call say,bench)
 	cargo build --release --locked --quiet -p msprobe-tensor --example read_bandwidth
-	$(BIN)/python bench/run.py
-	$(BIN)/python bench/collection.py
+	$(BIN)/python -m bench.run
+	$(BIN)/python -m bench.collection
 	$(BIN)/python -m bench.compare
 	$(BIN)/python -m bench.rl
 	$(BIN)/python -m bench.grad

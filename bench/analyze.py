@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 from bench.analyze_dumps import Made, Seed, Shape, make
 from bench.compare import BUSY, MEGA, Used
-from bench.environment import REFERENCE, ROOT, THREADS, environment, figure
+from bench.environment import REFERENCE, ROOT, environment, figure, settings
 
 TURNS = 3
 WIDTH = 32
@@ -183,7 +183,7 @@ def main() -> int:
     place = ROOT / "bench_out"
     place.mkdir(exist_ok=True)
     print(
-        f"\nfirst NaN across ranks, {THREADS} threads; best of {TURNS} turns, answers checked\n"
+        f"\nfirst NaN across ranks, {settings()}; best of {TURNS} turns, answers checked\n"
         f"\n{'ranks x records of each':<{WIDTH}} {'dumps':>9}  {'msprobe':>9} {'processor':>9} {'peak':>9}  "
         f"{'reference':>9} {'processor':>9} {'peak':>9}  {'ratio':>7}  aims"
     )

@@ -1,4 +1,4 @@
-"""What collection costs: our package and the reference on the same model, on two threads.
+"""What collection costs: our package and the reference on the same model, under the default thread settings.
 
 For each row three processes are alive: one trains without any tool, one with ours, one with the reference.
 They take turns step by step, so that a busy moment of the machine hurts all of them; medians are compared.
@@ -22,11 +22,10 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-THREADS = 2
-ROOT = Path(__file__).resolve().parent.parent
+from bench.environment import REFERENCE, ROOT, environment, settings
+
 # As in collection_worker.py.
 RELU_CALLS = 20_000
-REFERENCE = ROOT / ".venv-reference/bin/python"
 WARM_UP = 3
 
 
@@ -72,21 +71,12 @@ class Side:
     worker = "bench/collection_worker.py"
 
     def __init__(self, python: str, order: dict[str, Any]) -> None:
-        environment = {
-            **os.environ,
-            "OMP_NUM_THREADS": str(THREADS),
-            "MKL_NUM_THREADS": str(THREADS),
-            # Threads that spin while they wait would make a busy machine many times slower than it is.
-            "OMP_WAIT_POLICY": "passive",
-            "MSPROBE_LOG_LEVEL": "4",
-            "PYTHONWARNINGS": "ignore",
-        }
         self._process = subprocess.Popen(
-            [python, str(ROOT / self.worker), json.dumps({"threads": THREADS, **order})],
+            [python, str(ROOT / self.worker), json.dumps(order)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=environment,
+            env=environment(Path(python)),
             cwd=ROOT,
         )
         self.torch: str | None = None
@@ -283,7 +273,7 @@ def main() -> int:
     place.mkdir(exist_ok=True)
     heads = f"{'no tool':>11}  {'msprobe':>19}  {'reference':>20}  {'overhead':>9}  {'records':>9}  aims"
     print(
-        f"\na GPT of 7M parameters, batch 4 x 128, {THREADS} threads; medians of {rounds} steps or fewer"
+        f"\na GPT of 7M parameters, batch 4 x 128, {settings()}; medians of {rounds} steps or fewer"
         "\noverhead: the reference's added time over ours; records: of one step, ours/reference\n"
         f"\n{'':<22} {heads}"
     )

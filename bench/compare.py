@@ -1,4 +1,4 @@
-"""What comparing two dumps costs: our binary and the reference on the same data, in one run, on two threads.
+"""What comparing two dumps costs: our binary and the reference on the same data, in one run.
 
 Dumps are made below the project and removed afterwards. Ours is timed as a user sees it, from the start of
 the process to its end, best of several runs; the reference is called in a process of its own, once, and its
@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.environment import ROOT, THREADS, environment, figure
+from bench.environment import ROOT, environment, figure, settings
 
 RUNS = 5
 MEGA = 1e6
@@ -267,7 +267,7 @@ def main() -> int:
     place = ROOT / "bench_out"
     place.mkdir(exist_ok=True)
     print(
-        f"\ntwo dumps compared, {THREADS} threads; 3 rows per API, stacks, 5 % of the rows coloured"
+        f"\ntwo dumps compared, {settings()}; 3 rows per API, stacks, 5 % of the rows coloured"
         f"\nbest of {RUNS} runs for msprobe, one of the reference without its import\n"
         f"\n{'':<{WIDTH}} {'msprobe':>10} {'peak':>9}  {'reference':>10} {'peak':>9}  {'ratio':>8}  aims"
     )

@@ -1,4 +1,8 @@
-"""What every measured process gets: the same threads, no log, no warnings."""
+"""What every measured process gets: the settings of a machine on which nobody set anything, no log, no warnings.
+
+How many threads there are and how they wait is left to PyTorch, OpenMP and us, as on a user's machine: threads that
+are told to sleep at once would slow the bare step and flatter every ratio.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +11,22 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / ".venv-reference/bin/python"
-THREADS = 2
+# Whoever runs the bench may have set some of these for other reasons.
+THREAD_SETTINGS = ("OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "RAYON_", "MSPROBE_")
 
 
 def environment(python: Path | None = None) -> dict[str, str]:
     """The environment for our binary, or for an interpreter."""
-    given = dict(os.environ)
+    given = {name: value for name, value in os.environ.items() if not name.startswith(THREAD_SETTINGS)}
     if python == REFERENCE:
         # A path to our package would have us measured twice.
         given.pop("PYTHONPATH", None)
-    threads = {name: str(THREADS) for name in ("RAYON_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")}
-    return {**given, **threads, "MSPROBE_LOG_LEVEL": "4", "PYTHONWARNINGS": "ignore"}
+    return {**given, "MSPROBE_LOG_LEVEL": "4", "PYTHONWARNINGS": "ignore"}
+
+
+def settings() -> str:
+    """What the figures were measured under, for the head of a table."""
+    return f"default thread settings on {os.cpu_count()} cores"
 
 
 def figure(seconds: float) -> str:

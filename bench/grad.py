@@ -1,4 +1,4 @@
-"""What the gradient probe costs: our package and the reference on the same model, on two threads.
+"""What the gradient probe costs: our package and the reference on the same model.
 
 For each row three processes are alive: one trains without any tool, one with our probe, one with the
 reference's. They take turns, some steps each, so that a busy moment of the machine hurts all of them; medians
@@ -19,7 +19,8 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.collection import REFERENCE, ROOT, THREADS, WARM_UP, Side, verdict
+from bench.collection import WARM_UP, Side, verdict
+from bench.environment import REFERENCE, ROOT, settings
 
 BOUNDS = [-0.1, -0.01, 0, 0.01, 0.1]
 
@@ -86,7 +87,7 @@ def main() -> int:
     place = ROOT / "bench_out"
     place.mkdir(exist_ok=True)
     print(
-        f"\nan MLP of 50M parameters, {THREADS} threads; medians of {rounds} times 4 steps, files written\n"
+        f"\nan MLP of 50M parameters, {settings()}; medians of {rounds} times 4 steps, files written\n"
         f"\n{'':<24} {'no tool':>11}  {'msprobe':>19}  {'reference':>20}  {'4 steps':>9}  aims"
     )
     reached: list[bool] = []

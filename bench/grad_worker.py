@@ -67,7 +67,6 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     order = json.loads(sys.argv[1])
-    torch.set_num_threads(order["threads"])
     work = Training(order["config"], order["dump_path"])
     answers.write(json.dumps({"torch": torch.__version__}) + "\n")
     for _ in sys.stdin:

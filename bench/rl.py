@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.environment import ROOT, THREADS, environment, figure
+from bench.environment import ROOT, environment, figure, settings
 
 RUNS = 3
 WIDTH = 42
@@ -50,7 +50,7 @@ class Bench:
     def work(self, python: Path, order: dict[str, Any]) -> dict[str, Any]:
         """A job of rl_worker.py in a folder of its own, and its answer."""
         with tempfile.TemporaryDirectory(dir=self.place) as folder:
-            order = {"threads": THREADS, "runs": RUNS, "folder": f"{folder}/dump", **order}
+            order = {"runs": RUNS, "folder": f"{folder}/dump", **order}
             command = [str(python), str(ROOT / "bench/rl_worker.py"), json.dumps(order)]
             done = subprocess.run(
                 command, env=environment(python), capture_output=True, text=True, check=False
@@ -103,7 +103,7 @@ def main() -> int:
     place = ROOT / "bench_out"
     place.mkdir(exist_ok=True)
     print(
-        f"\nkey data of reinforcement learning, {THREADS} threads\n"
+        f"\nkey data of reinforcement learning, {settings()}\n"
         f"\n{'':<{WIDTH}} {'msprobe':>10}  {'reference':>10}  {'ratio':>8}  aims"
     )
     with tempfile.TemporaryDirectory(dir=place) as folder:

@@ -16,7 +16,6 @@ from typing import Any
 def tensors(order: dict[str, Any]) -> list[Any]:
     import torch
 
-    torch.set_num_threads(order["threads"])
     generator = torch.Generator().manual_seed(1)
     return [torch.randn(order["elements"], generator=generator) for _ in range(order["keys"])]
 

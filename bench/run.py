@@ -1,4 +1,4 @@
-"""Measures msprobe and the alternatives side by side, in one run, on two threads.
+"""Measures msprobe and the alternatives side by side, in one run, under the default thread settings.
 
 Every figure is the best of several alternating passes, so that a busy moment of the machine hurts both sides.
 Prints a table with a ratio per row, the ratio aimed at, and whether it was reached.
@@ -6,32 +6,25 @@ Prints a table with a ratio per row, the ratio aimed at, and whether it was reac
 
 from __future__ import annotations
 
-import os
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
 
-# Before torch and the Rust core start their threads.
-THREADS = 2
-for variable in ("RAYON_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[variable] = str(THREADS)
+import numpy as np
+import torch
 
-import subprocess  # noqa: E402
-import sys  # noqa: E402
-import tempfile  # noqa: E402
-import time  # noqa: E402
-import zlib  # noqa: E402
-from collections.abc import Callable  # noqa: E402
-from pathlib import Path  # noqa: E402
-from typing import Any, NamedTuple  # noqa: E402
-
-import numpy as np  # noqa: E402
-import torch  # noqa: E402
-
-from msprobe.core import tensor as ours  # noqa: E402
+from bench.environment import ROOT, settings
+from msprobe.core import tensor as ours
 
 ELEMENTS = 16 << 20
 # Short jobs are repeated until the machine has had a quiet moment for each side.
 PASSES = 15
 MIN_SECONDS = 4.0
-ROOT = Path(__file__).resolve().parent.parent
 
 
 class Row(NamedTuple):
@@ -223,9 +216,8 @@ def peak_anonymous_mb(command: list[str]) -> float:
 
 
 def main() -> int:
-    torch.set_num_threads(THREADS)
     bandwidth = read_bandwidth()
-    print(f"{ELEMENTS} elements, {THREADS} threads, torch {torch.__version__}, numpy {np.__version__}")
+    print(f"{ELEMENTS} elements, {settings()}, torch {torch.__version__}, numpy {np.__version__}")
     rows = statistics_rows(bandwidth)
     rows += [pair_row(), crc_row(bandwidth)]
     rows += file_rows()

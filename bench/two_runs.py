@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.compare import peak_anonymous_kb
-from bench.environment import REFERENCE, ROOT, THREADS, environment
+from bench.environment import REFERENCE, ROOT, environment, settings
 
 RUNS = 3
 WIDTH = 44
@@ -130,7 +130,7 @@ def main() -> int:
     place = ROOT / "bench_out"
     place.mkdir(exist_ok=True)
     print(
-        f"\ntwo runs compared, {THREADS} threads\n"
+        f"\ntwo runs compared, {settings()}\n"
         f"\n{'':<{WIDTH}} {'msprobe':>10} {'cores':>5}  {'memory':>9}  {'reference':>9}  {'ratio':>8}  aims"
     )
     reached: list[bool] = []

@@ -9,6 +9,10 @@ out=demo_out
 broken_layer=Module.blocks.1.up.Linear.forward.0
 rm -rf "$out"
 mkdir -p "$out"
+isa=$("$python" demo/usable_isa.py)
+if [ -n "$isa" ]; then
+    export ONEDNN_MAX_CPU_ISA=$isa
+fi
 
 say() {
     printf '\n%s\n' "$*"
@@ -42,7 +46,7 @@ ls "$out/good/$step"
 printf '%s tensor files in dump_tensor_data\n' "$(find "$out/good/$step" -name '*.pt' | wc -l)"
 
 say '3. Compare the two dumps: tables, and which layer made the difference.'
-differs compare -tp "$out/broken" -gp "$out/good" -o "$out/compare" --format xlsx,html
+differs compare "$out/broken" "$out/good" -o "$out/compare" --format xlsx,html
 
 say '4. The same verdict for scripts, in verdict.json.'
 "$python" demo/check.py "$out/compare" "$broken_layer"

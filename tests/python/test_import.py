@@ -202,6 +202,7 @@ def test_log_levels(setting: str | None, shown: list[str]) -> None:
         ("a\r\tb", "a__b"),
         ("\x1b[31mred\x7f", "_[31mred_"),
         ("nul\x00 csi\x9b", "nul_ csi_"),
+        ("x\u202egnp.exe\u2066 \u2028fake", "x_gnp.exe_ _fake"),
         ("100%0A%0d%00%7F", "100____"),
         ("100%, %0, %zz", "100%, %0, %zz"),
         ("权重 ok", "权重 ok"),

@@ -12,7 +12,9 @@ use crate::links::{At, Links};
 use crate::masks::find_masks;
 use crate::rank::RankDump;
 use crate::record::{BadTensor, Kinds, Record, Role};
-use crate::relatives::{backward_of_gradient, forward_name, in_time, modules_around};
+use crate::relatives::{
+    SharedParameters, backward_of_gradient, forward_name, in_time, last_backward_of, modules_around,
+};
 use crate::rules::{Rule, Rules, expects_masks, is_mask, keeps_memory, sums_up};
 
 /// Where the values of a record that are not finite come from.
@@ -70,6 +72,8 @@ pub struct Causes {
     by_record: FastMap<u32, Cause>,
     /// The same records in the order in which their results were there.
     order: Vec<u32>,
+    /// Records that got something that is not finite, gave only finite values, and of which nothing else came.
+    absorbed: Vec<u32>,
 }
 
 impl Causes {
@@ -84,6 +88,11 @@ impl Causes {
             let place = self.order.partition_point(|known| *known < record);
             self.order.insert(place, record);
         }
+    }
+
+    /// Records that got something that is not finite and gave only finite values.
+    pub fn absorbed(&self) -> &[u32] {
+        &self.absorbed
     }
 
     /// Records with a cause, in time.
@@ -105,7 +114,8 @@ impl Causes {
         }
         let mut by_name: FastMap<&str, u32> = FastMap::default();
         by_name.extend(dump.records.iter().zip(0..).map(|(record, index)| (&*record.name, index)));
-        let order = in_time(dump, &by_name);
+        let shared = SharedParameters::find(dump);
+        let order = in_time(dump, &by_name, &shared);
         let masks = if rules.has(Rule::Mask) { find_masks(dump, &order) } else { FastSet::default() };
         let mut search = Search {
             rank_index: rank_index as u32,
@@ -116,6 +126,7 @@ impl Causes {
             construct,
             rules,
             by_name,
+            shared,
             masks,
             made_by: FastMap::default(),
             unset: FastSet::default(),
@@ -123,6 +134,7 @@ impl Causes {
             inside: FastMap::default(),
             parameters: FastSet::default(),
             latent: FastMap::default(),
+            absorbed: Vec::new(),
             causes: FastMap::default(),
         };
         for &record in &order {
@@ -130,8 +142,9 @@ impl Causes {
         }
         search.settle(&order);
         let causes = search.causes;
+        let absorbed = search.absorbed.into_iter().filter(|record| !causes.contains_key(record)).collect();
         let order = order.into_iter().filter(|record| causes.contains_key(record)).collect();
-        Causes { by_record: causes, order }
+        Causes { by_record: causes, order, absorbed }
     }
 }
 
@@ -144,6 +157,7 @@ struct Search<'a> {
     construct: &'a Construct,
     rules: &'a Rules,
     by_name: FastMap<&'a str, u32>,
+    shared: SharedParameters<'a>,
     masks: FastSet<u64>,
     /// The last record that had a tensor as an output.
     made_by: FastMap<u64, u32>,
@@ -157,6 +171,8 @@ struct Search<'a> {
     parameters: FastSet<u64>,
     /// Of records with finite results, where their inputs came from: told only if something else came of them.
     latent: FastMap<u32, Cause>,
+    /// Those of them that got something nobody excused.
+    absorbed: Vec<u32>,
     causes: FastMap<u32, Cause>,
 }
 
@@ -185,6 +201,13 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// Whether a value that is not finite was never written, or made by a record that means no harm.
+    fn is_excused(&self, tensor: &BadTensor) -> bool {
+        let is_harmless = |record| matches!(self.causes.get(record), Some(Cause::Harmless(_)));
+        self.unset.contains(&tensor.fingerprint)
+            || self.made_by.get(&tensor.fingerprint).is_some_and(is_harmless)
+    }
+
     fn look_at(&mut self, index: u32) {
         let Some(record) = self.dump.records.get(index as usize) else { return };
         self.tell_masks_apart(record);
@@ -197,6 +220,9 @@ impl<'a> Search<'a> {
             // What comes out is finite, or a mask.
             if !values.inputs.is_empty() {
                 self.latent.insert(index, self.source_of(record, &values));
+            }
+            if values.inputs.iter().any(|tensor| !self.is_excused(tensor)) {
+                self.absorbed.push(index);
             }
             let makes_mask =
                 values.inputs.is_empty() && !values.has_masks && !record.kinds(Role::Output).is_finite();
@@ -441,7 +467,12 @@ impl<'a> Search<'a> {
         };
         if record.is_parameter_gradient() {
             let backward = backward_of_gradient(record, &self.by_name).filter(is_to_blame);
-            return backward.or(self.last);
+            // A gradient is the sum of what all modules give that have the parameter.
+            let partners = self.shared.partners(record).iter();
+            let of_partner = partners
+                .filter_map(|module| last_backward_of(module, &self.by_name))
+                .find(|backward| is_to_blame(backward));
+            return backward.or(of_partner).or(self.last);
         }
         let forward = self.by_name.get(&*forward_name(&record.name)?).copied();
         forward.filter(is_to_blame)

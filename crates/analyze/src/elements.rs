@@ -5,7 +5,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::path::{Component, Path};
+use std::path::Path;
 
 use msprobe_dump::hash::FastMap;
 use msprobe_tensor::files::TensorFile;
@@ -102,13 +102,7 @@ fn with_tensor<T>(
     data_name: &str,
     work: impl FnOnce(&TensorView<'_>) -> T,
 ) -> Result<T, String> {
-    let mut parts = Path::new(data_name).components();
-    let is_one_name = matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None));
-    // A trailing slash is no component of its own.
-    if !is_one_name || data_name.contains(['/', '\\', '\0']) {
-        return Err(format!("{data_name:?} is no file name"));
-    }
-    let file = TensorFile::open(&tensor_dir.join(data_name)).map_err(|error| error.to_string())?;
+    let file = TensorFile::open_inside(tensor_dir, data_name).map_err(|error| error.to_string())?;
     match file.entries().len() {
         1 => Ok(work(&file.view(0).map_err(|error| error.to_string())?)),
         count => Err(format!("{data_name} holds {count} tensors, not one")),

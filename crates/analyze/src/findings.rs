@@ -10,7 +10,7 @@ use crate::links::At;
 use crate::origins::{Origin, Picture};
 use crate::rank::RankDump;
 use crate::record::{Kinds, Record, Role};
-use crate::relatives::{forward_name, modules_around};
+use crate::relatives::{forward_name, forward_of, modules_around};
 use crate::values::{Value, values_of};
 
 /// What sort of origin it is.
@@ -201,10 +201,15 @@ fn kind_of(cause: Cause, record: &Record) -> Kind {
 }
 
 fn reason_of(cause: Cause, kind: Kind, dump: &RankDump, record: &Record) -> String {
-    let forward = forward_name(&record.name)
-        .and_then(|forward| dump.records.iter().find(|known| *known.name == *forward));
+    let forward = forward_of(dump, record);
     let finite = match forward {
         _ if !record.is_backward() => "its inputs and parameters are finite",
+        Some(forward) if record.is_parameter_gradient() && forward.bad.is_empty() => {
+            "the gradients its module was given and everything the forward call of it saw are finite"
+        }
+        Some(_) if record.is_parameter_gradient() => {
+            "the gradients its module was given are finite, and what the forward call of it saw is but for harmless values"
+        }
         Some(forward) if forward.bad.is_empty() => {
             "the gradients it was given and everything its forward call saw are finite"
         }
@@ -295,8 +300,12 @@ fn stacks_of(origins: &[Origin], ranks: &[RankDump], notes: &mut Vec<String>) ->
         let own: Vec<(At, String)> = origins
             .iter()
             .filter(|origin| origin.at.rank as usize == index)
-            .filter_map(|origin| Some((origin.at, &*record_at(ranks, origin.at)?.1.name)))
-            .map(|(at, name)| (at, forward_name(name).unwrap_or_else(|| name.to_owned())))
+            .filter_map(|origin| Some((origin.at, record_at(ranks, origin.at)?.1)))
+            .map(|(at, record)| {
+                let forward = forward_of(dump, record).map(|forward| forward.name.to_string());
+                let name = forward.or_else(|| forward_name(&record.name));
+                (at, name.unwrap_or_else(|| record.name.to_string()))
+            })
             .collect();
         if own.is_empty() {
             continue;

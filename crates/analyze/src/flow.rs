@@ -148,6 +148,7 @@ mod tests {
             has_bad_number: false,
             bad: Box::default(),
             communication: Some(Box::new(call(&[1]))),
+            parameters: Box::default(),
         };
         let tensor = |argument| BadTensor {
             fingerprint: 0,

@@ -13,13 +13,15 @@ use crate::range::RangeFindings;
 use crate::rank::RankDump;
 use crate::record::Role;
 
-/// How it ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How it ended, from best to worst.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Status {
-    /// Everything is finite, or harmless.
+    /// Everything was read and measured, and is finite, or harmless.
     Clean,
     /// Everything is finite, but some values are close to the end of their range.
     Warning,
+    /// Nothing was found that is not finite, but not everything was measured or could be read.
+    Incomplete,
     /// Something is not finite.
     Anomaly,
 }
@@ -30,6 +32,7 @@ impl Status {
         match self {
             Status::Clean => "clean",
             Status::Warning => "warning",
+            Status::Incomplete => "incomplete",
             Status::Anomaly => "anomaly",
         }
     }
@@ -76,11 +79,16 @@ pub struct RankSummary {
     pub first_anomaly: Option<String>,
     /// What is wrong with its dump.
     pub problems: Vec<String>,
+    /// Values nobody can say of whether they are finite.
+    pub unmeasured: u64,
+    /// The first of them, and why.
+    pub first_unmeasured: Option<String>,
 }
 
 impl RankSummary {
     pub(crate) fn of(dump: &RankDump, polluted: &[u32]) -> RankSummary {
         let name = |record: &u32| dump.records.get(*record as usize).map(|record| record.name.to_string());
+        let (unmeasured, first_unmeasured) = dump.not_measured();
         RankSummary {
             rank: dump.dir.rank,
             level: dump.level.clone(),
@@ -88,6 +96,8 @@ impl RankSummary {
             anomalies: polluted.len(),
             first_anomaly: polluted.first().and_then(name),
             problems: dump.problems.clone(),
+            unmeasured,
+            first_unmeasured: first_unmeasured.map(str::to_owned),
         }
     }
 }
@@ -112,6 +122,8 @@ pub struct Outcome {
     pub step: PathBuf,
     /// Steps before it, in which there was nothing.
     pub clean_steps: Vec<PathBuf>,
+    /// Other steps in which nothing was found, but not everything was measured or could be read.
+    pub incomplete_steps: Vec<PathBuf>,
     /// Origins, the earliest first: that is the culprit.
     pub births: Vec<Finding>,
     /// Origins beyond those.
@@ -126,6 +138,10 @@ pub struct Outcome {
     pub ranks: Vec<RankSummary>,
     /// Ranks that could not be read at all.
     pub unreadable: Vec<u32>,
+    /// Ranks that should be there and are not, ascending.
+    pub missing_ranks: Vec<i64>,
+    /// Directories that should hold a dump and were not looked at.
+    pub left_out: Vec<String>,
     /// What could not be read, or not in full.
     pub problems: Vec<String>,
     /// Communications that were found, and calls without a partner.
@@ -146,6 +162,7 @@ impl Outcome {
         Outcome {
             step,
             clean_steps: Vec::new(),
+            incomplete_steps: Vec::new(),
             births: Vec::new(),
             more_births: 0,
             spread: Vec::new(),
@@ -153,6 +170,8 @@ impl Outcome {
             as_dtype,
             ranks: Vec::new(),
             unreadable: Vec::new(),
+            missing_ranks: Vec::new(),
+            left_out: Vec::new(),
             problems: Vec::new(),
             exchanges: 0,
             unpaired: 0,
@@ -168,11 +187,28 @@ impl Outcome {
     pub fn status(&self) -> Status {
         if !self.births.is_empty() || self.ranks.iter().any(|rank| rank.anomalies > 0) {
             Status::Anomaly
+        } else if !self.is_complete() {
+            Status::Incomplete
         } else if self.warnings.iter().any(|warned| !warned.range.warnings.is_empty()) {
             Status::Warning
         } else {
             Status::Clean
         }
+    }
+
+    /// Whether every value of every rank was read and measured: only then is finding nothing a proof.
+    pub fn is_complete(&self) -> bool {
+        let is_whole =
+            |rank: &RankSummary| rank.records > 0 && rank.problems.is_empty() && rank.unmeasured == 0;
+        self.has_all_ranks()
+            && self.left_out.is_empty()
+            && self.incomplete_steps.is_empty()
+            && self.ranks.iter().all(is_whole)
+    }
+
+    /// Whether no rank is missing and each could be opened.
+    pub fn has_all_ranks(&self) -> bool {
+        self.unreadable.is_empty() && self.missing_ranks.is_empty()
     }
 
     /// Where it began.
@@ -183,6 +219,17 @@ impl Outcome {
     /// What was excused.
     pub fn harmless(&self) -> &[Excused] {
         &self.picture.excused
+    }
+
+    /// Records that got something that is not finite and gave only finite values: how many, and the first with its rank.
+    pub fn absorbed(&self) -> (usize, Option<(u32, &str)>) {
+        let of_rank = self.picture.causes.iter().zip(&self.dumps);
+        let mut all =
+            of_rank.flat_map(|(causes, dump)| causes.absorbed().iter().map(move |record| (dump, *record)));
+        let first = all.next();
+        let name =
+            first.and_then(|(dump, record)| Some((dump.dir.rank, &*dump.records.get(record as usize)?.name)));
+        (usize::from(first.is_some()) + all.count(), name)
     }
 
     /// The record of an excuse.

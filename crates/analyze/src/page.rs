@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter};
-use std::path::Path;
 
 use msprobe_dump::hash::FastMap;
 use msprobe_report::{
@@ -25,7 +24,7 @@ const LANES_WITH_ROOM: usize = 8;
 const LATER_ARRIVALS: usize = 20;
 
 /// Writes the page.
-pub(crate) fn write_page(outcome: &Outcome, path: &Path) -> io::Result<()> {
+pub(crate) fn write_page(outcome: &Outcome, file: &mut File) -> io::Result<()> {
     let births = VecRows::new(outcome.births.iter().map(birth_row).collect());
     let ranks = VecRows::new(rank_rows(outcome));
     let warnings = VecRows::new(warning_rows(outcome));
@@ -51,14 +50,14 @@ pub(crate) fn write_page(outcome: &Outcome, path: &Path) -> io::Result<()> {
         title: format!("Overflow report of {}", outcome.step.display()),
         status: match outcome.status() {
             Status::Clean => Tone::Good,
-            Status::Warning => Tone::Warning,
+            Status::Warning | Status::Incomplete => Tone::Warning,
             Status::Anomaly => Tone::Bad,
         },
         verdict: verdict(outcome),
         facts: facts(outcome),
         tables,
     };
-    write_html_with_timeline(&report, &Drawing::of(outcome).timeline, BufWriter::new(File::create(path)?))
+    write_html_with_timeline(&report, &Drawing::of(outcome).timeline, BufWriter::new(file))
 }
 
 const BIRTH_HEADERS: [&str; 9] =

@@ -6,15 +6,17 @@
 mod tests;
 mod walk;
 
-use std::fs::{self, File};
+use std::collections::BTreeMap;
+use std::fs;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use msprobe_dump::hash::FastMap;
 use msprobe_dump::read::{Members, Pull, PullError, Pulled, ReadError, ReadErrorKind, Shape};
+use msprobe_tensor::files::{Links, open_regular};
 
-use self::walk::read_record;
-pub use self::walk::{TensorFacts, TensorPlace, TensorWatch};
+use self::walk::{ReadRecord, read_record};
+pub use self::walk::{TensorFacts, TensorPlace, TensorWatch, Unmeasured};
 use crate::record::Record;
 
 /// A rank and its directory.
@@ -43,6 +45,8 @@ pub struct RankDump {
     pub records: Vec<Record>,
     /// What is wrong with it; the records are there all the same.
     pub problems: Vec<String>,
+    /// Values nobody can say of whether they are finite, by record.
+    pub unmeasured: BTreeMap<u32, Unmeasured>,
 }
 
 /// The directories of ranks in a step's directory, in ascending order: `rank0`, `rank1`, …; `rank` alone is rank 0, and so
@@ -94,6 +98,7 @@ impl RankDump {
             tensor_dir: None,
             records: Vec::new(),
             problems: Vec::new(),
+            unmeasured: BTreeMap::new(),
         };
         let mut by_name: FastMap<Box<str>, u32> = FastMap::default();
         let mut told = 0;
@@ -117,12 +122,17 @@ impl RankDump {
                     dump.note_end(&error)?;
                     break;
                 }
-                Ok(Some(Pulled { result: Ok(Some(record)), .. })) if index < next => {
-                    dump.records[index] = record;
-                }
-                Ok(Some(Pulled { result: Ok(Some(record)), .. })) => {
-                    by_name.insert(record.name.clone(), index as u32);
-                    dump.records.push(record);
+                Ok(Some(Pulled { result: Ok(Some(ReadRecord { record, unmeasured })), .. })) => {
+                    dump.unmeasured.remove(&(index as u32));
+                    if unmeasured != Unmeasured::default() {
+                        dump.unmeasured.insert(index as u32, unmeasured);
+                    }
+                    if index < next {
+                        dump.records[index] = record;
+                    } else {
+                        by_name.insert(record.name.clone(), index as u32);
+                        dump.records.push(record);
+                    }
                 }
                 Ok(Some(Pulled { result: Ok(None), .. })) => {}
                 Ok(Some(Pulled { result: Err((what, _)), end })) => dump.problems.push(format!(
@@ -143,9 +153,25 @@ impl RankDump {
         Ok(dump)
     }
 
+    /// How many values nobody can say of whether they are finite, and the first of them.
+    pub fn not_measured(&self) -> (u64, Option<&str>) {
+        let mut count = 0;
+        let mut first = None;
+        for unmeasured in self.unmeasured.values() {
+            count += unmeasured.count;
+            first = first.or(unmeasured.first.as_deref());
+            // Only a dump of tensors has files.
+            if self.task == "tensor" {
+                count += unmeasured.without_file;
+                first = first.or(unmeasured.first_without_file.as_deref());
+            }
+        }
+        (count, first)
+    }
+
     /// The record's text, read again from the file and parsed.
     pub fn read_again(&self, record: &Record) -> Result<Vec<u8>, std::io::Error> {
-        let mut file = File::open(self.dir.path.join("dump.json"))?;
+        let mut file = open_regular(&self.dir.path.join("dump.json"), Links::Refuse)?;
         file.seek(SeekFrom::Start(record.offset))?;
         let mut text = Vec::new();
         file.take(u64::from(record.length)).read_to_end(&mut text)?;
@@ -180,11 +206,8 @@ impl RankDump {
             "task" => self.task = text,
             "level" => self.level = text,
             "framework" => self.framework = text,
-            // A dump may have been moved since: beside the file is where it is today.
-            "dump_data_dir" => {
-                let beside = self.dir.path.join("dump_tensor_data");
-                self.tensor_dir = Some(if beside.is_dir() { beside } else { PathBuf::from(text) });
-            }
+            // A dump may have been moved since, and must not name files elsewhere: they are beside it.
+            "dump_data_dir" => self.tensor_dir = Some(self.dir.path.join("dump_tensor_data")),
             _ => {}
         }
         Ok(())

@@ -175,6 +175,8 @@ pub struct Record {
     pub bad: Box<[BadTensor]>,
     /// What there is to know of a communication call.
     pub communication: Option<Box<Communication>>,
+    /// Of a module's forward call: what tells its parameters apart, as [`BadTensor::fingerprint`] does.
+    pub parameters: Box<[u64]>,
 }
 
 impl Record {

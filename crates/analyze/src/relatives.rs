@@ -7,9 +7,51 @@ use crate::context::Construct;
 use crate::rank::RankDump;
 use crate::record::Record;
 
+/// Modules that have a parameter in common, such as the embedding and the head of a language model.
+#[derive(Debug, Default)]
+pub(crate) struct SharedParameters<'a>(FastMap<&'a str, Vec<&'a str>>);
+
+impl<'a> SharedParameters<'a> {
+    /// Finds them by the figures of their parameters. Only asked for where the gradient of a parameter is not finite.
+    pub(crate) fn find(dump: &'a RankDump) -> SharedParameters<'a> {
+        let mut shared = SharedParameters::default();
+        if !dump.records.iter().any(|record| record.is_parameter_gradient() && !record.bad.is_empty()) {
+            return shared;
+        }
+        let mut owners: FastMap<u64, Vec<&str>> = FastMap::default();
+        for record in dump.records.iter().filter(|record| !record.parameters.is_empty()) {
+            let Some((module, _)) = record.name.rsplit_once(".forward") else { continue };
+            for fingerprint in &record.parameters {
+                let owners = owners.entry(*fingerprint).or_default();
+                if !owners.contains(&module) {
+                    owners.push(module);
+                }
+            }
+        }
+        for owners in owners.values().filter(|owners| owners.len() > 1) {
+            for module in owners {
+                let others = owners.iter().filter(|other| *other != module);
+                shared.0.entry(module).or_default().extend(others);
+            }
+        }
+        shared
+    }
+
+    /// The other modules with a parameter of the module whose gradients these are.
+    pub(crate) fn partners(&self, gradients: &Record) -> &[&'a str] {
+        let module = gradients.name.split(".parameters_grad").next().unwrap_or_default();
+        self.0.get(module).map_or(&[], Vec::as_slice)
+    }
+}
+
 /// The records that are not finite, in the order in which they were complete. The gradients of parameters stand where
-/// the module was called and are from the end of its backward.
-pub(crate) fn in_time(dump: &RankDump, by_name: &FastMap<&str, u32>) -> Vec<u32> {
+/// the module was called and are from the end of its backward; those of a parameter that several modules have, from the
+/// end of the last one's.
+pub(crate) fn in_time(
+    dump: &RankDump,
+    by_name: &FastMap<&str, u32>,
+    shared: &SharedParameters<'_>,
+) -> Vec<u32> {
     let last_backward = dump
         .records
         .iter()
@@ -21,8 +63,11 @@ pub(crate) fn in_time(dump: &RankDump, by_name: &FastMap<&str, u32>) -> Vec<u32>
             continue;
         }
         if record.is_parameter_gradient() {
-            let backward = backward_of_gradient(record, by_name).unwrap_or(last_backward);
-            order.push((backward.max(index), true, index));
+            let own = backward_of_gradient(record, by_name).unwrap_or(last_backward);
+            // A module without a backward of its own, such as an embedding, gives its share at some time before the end.
+            let of_partner = |module: &&str| last_backward_of(module, by_name).unwrap_or(last_backward);
+            let complete = shared.partners(record).iter().map(of_partner).fold(own, u32::max);
+            order.push((complete.max(index), true, index));
         } else {
             order.push((index, false, index));
         }
@@ -34,11 +79,26 @@ pub(crate) fn in_time(dump: &RankDump, by_name: &FastMap<&str, u32>) -> Vec<u32>
 /// `Module.fc.Linear.backward.1` of `Module.fc.Linear.parameters_grad`: the last one, if it has no number itself.
 pub(crate) fn backward_of_gradient(record: &Record, by_name: &FastMap<&str, u32>) -> Option<u32> {
     let (module, number) = record.name.split_once(".parameters_grad")?;
-    let backward = |number: &str| by_name.get(&*format!("{module}.backward.{number}")).copied();
     match number.strip_prefix('.') {
-        Some(number) => backward(number),
-        None => (0_u32..).map_while(|number| backward(&number.to_string())).last(),
+        Some(number) => by_name.get(&*format!("{module}.backward.{number}")).copied(),
+        None => last_backward_of(module, by_name),
     }
+}
+
+/// The backward of the last call of a module.
+pub(crate) fn last_backward_of(module: &str, by_name: &FastMap<&str, u32>) -> Option<u32> {
+    let backward = |number: u32| by_name.get(&*format!("{module}.backward.{number}")).copied();
+    (0..).map_while(backward).last()
+}
+
+/// The forward call a backward one, or the gradients of parameters, belong to.
+pub(crate) fn forward_of<'a>(dump: &'a RankDump, record: &Record) -> Option<&'a Record> {
+    if let Some((module, _)) = record.name.split_once(".parameters_grad") {
+        let prefix = format!("{module}.forward");
+        return dump.records.iter().find(|known| known.name.starts_with(&prefix));
+    }
+    let forward = forward_name(&record.name)?;
+    dump.records.iter().find(|known| *known.name == *forward)
 }
 
 /// The name of the forward call of a backward one.

@@ -1,12 +1,12 @@
 //! From a path to an answer: which directories there are, reading all ranks, and the files that are left.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use msprobe_report::console::{Console, Level};
-use msprobe_report::output::{make_directory, publish};
+use msprobe_report::output::{make_directory, publish_numbered};
 use rayon::prelude::*;
 
 use crate::context::Construct;
@@ -51,28 +51,68 @@ impl AnalyzeError {
 }
 
 /// Analyses a step's directory (with `rank0`, `rank1`, …), the directory of one rank (with `dump.json`), or a dump path (with
-/// `step0`, `step1`, …): then the first step with something to tell.
+/// `step0`, `step1`, …): then the first step that is not finite, or else the first that is not complete, or the last.
 pub fn analyze(input: &Path, options: &Options, console: &dyn Console) -> Result<Outcome, AnalyzeError> {
-    let mut clean = Vec::new();
-    let steps = step_dirs(input)?;
-    let last = steps.len().saturating_sub(1);
-    for (index, (path, ranks)) in steps.into_iter().enumerate() {
-        let mut outcome = analyze_step(&path, ranks, options, console)?;
-        if outcome.status() == Status::Anomaly || index == last {
-            outcome.clean_steps = clean;
-            if let Some(output) = &options.output {
-                let written = write(&mut outcome, output, options, console);
-                written.map_err(|error| cannot_write(output, &error))?;
+    let (mut clean, mut incomplete) = (Vec::new(), Vec::new());
+    let mut told: Option<Outcome> = None;
+    let mut refused = None;
+    let Steps { steps, empty } = step_dirs(input)?;
+    for (path, ranks) in steps {
+        let outcome = match analyze_step(&path, ranks, options, console) {
+            Ok(outcome) => outcome,
+            // A step of which nothing can be read leaves the others.
+            Err(error) => {
+                console.warning(&error.message);
+                incomplete.push(path);
+                refused = refused.or(Some(error));
+                continue;
             }
-            return Ok(outcome);
+        };
+        let (before, status) = (told.as_ref().map(Outcome::status), outcome.status());
+        let is_first_of_its_kind = status != Status::Incomplete || before != Some(Status::Incomplete);
+        let other = if is_first_of_its_kind && before.is_none_or(|before| status >= before) {
+            told.replace(outcome)
+        } else {
+            Some(outcome)
+        };
+        if let Some(other) = other {
+            let kept = if other.status() == Status::Incomplete { &mut incomplete } else { &mut clean };
+            kept.push(other.step);
         }
-        clean.push(path);
+        if status == Status::Anomaly {
+            break;
+        }
     }
-    Err(nothing_in(input))
+    let Some(mut outcome) = told else { return Err(refused.unwrap_or_else(|| nothing_in(input))) };
+    outcome.clean_steps = clean;
+    outcome.incomplete_steps = incomplete;
+    for path in empty {
+        outcome.problems.push(format!("there is no rank in {}", path.display()));
+        outcome.left_out.push(path.display().to_string());
+    }
+    if let Some(output) = &options.output {
+        let written = write(&mut outcome, output, options, console);
+        written.map_err(|error| cannot_write(output, &error))?;
+    }
+    Ok(outcome)
 }
 
-/// The steps to look at, each with its ranks.
-fn step_dirs(input: &Path) -> Result<Vec<(PathBuf, Vec<RankDir>)>, AnalyzeError> {
+/// The steps of a dump.
+struct Steps {
+    /// Each with its ranks, in order.
+    steps: Vec<(PathBuf, Vec<RankDir>)>,
+    /// Those without a rank.
+    empty: Vec<PathBuf>,
+}
+
+impl Steps {
+    fn one(path: &Path, ranks: Vec<RankDir>) -> Steps {
+        Steps { steps: vec![(path.to_owned(), ranks)], empty: Vec::new() }
+    }
+}
+
+/// The steps to look at.
+fn step_dirs(input: &Path) -> Result<Steps, AnalyzeError> {
     let cannot_read = |error: io::Error| {
         AnalyzeError::new(
             format!("cannot read {}: {error}", input.display()),
@@ -83,13 +123,13 @@ fn step_dirs(input: &Path) -> Result<Vec<(PathBuf, Vec<RankDir>)>, AnalyzeError>
         let name = input.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let rank = name.strip_prefix("rank").and_then(|digits| digits.parse().ok()).unwrap_or(0);
         let dir = RankDir { rank, path: input.to_owned() };
-        return Ok(vec![(input.to_owned(), vec![dir])]);
+        return Ok(Steps::one(input, vec![dir]));
     }
     let ranks = rank_dirs(input).map_err(cannot_read)?;
     if !ranks.is_empty() {
-        return Ok(vec![(input.to_owned(), ranks)]);
+        return Ok(Steps::one(input, ranks));
     }
-    let mut steps = Vec::new();
+    let (mut steps, mut empty) = (Vec::new(), Vec::new());
     for entry in fs::read_dir(input).map_err(cannot_read)? {
         let path = entry.map_err(cannot_read)?.path();
         let number = path
@@ -98,8 +138,10 @@ fn step_dirs(input: &Path) -> Result<Vec<(PathBuf, Vec<RankDir>)>, AnalyzeError>
             .and_then(|name| name.strip_prefix("step"))
             .and_then(|digits| digits.parse::<u64>().ok());
         if let Some(number) = number {
-            let ranks = rank_dirs(&path).map_err(cannot_read)?;
-            if !ranks.is_empty() {
+            let ranks = if path.is_dir() { rank_dirs(&path).map_err(cannot_read)? } else { Vec::new() };
+            if ranks.is_empty() {
+                empty.push(path);
+            } else {
                 steps.push((number, path, ranks));
             }
         }
@@ -108,7 +150,8 @@ fn step_dirs(input: &Path) -> Result<Vec<(PathBuf, Vec<RankDir>)>, AnalyzeError>
         return Err(nothing_in(input));
     }
     steps.sort_by_key(|(number, _, _)| *number);
-    Ok(steps.into_iter().map(|(_, path, ranks)| (path, ranks)).collect())
+    empty.sort();
+    Ok(Steps { steps: steps.into_iter().map(|(_, path, ranks)| (path, ranks)).collect(), empty })
 }
 
 fn nothing_in(input: &Path) -> AnalyzeError {
@@ -125,6 +168,8 @@ fn analyze_step(
     console: &dyn Console,
 ) -> Result<Outcome, AnalyzeError> {
     let mut outcome = Outcome::new(path.to_owned(), options.range.as_dtype.map(|dtype| dtype.to_string()));
+    let gaps = rank_gaps(path, &dirs);
+    outcome.left_out = left_out(path, &dirs);
     let (ranks, ranges) = read_all(dirs, options, console, &mut outcome);
     if ranks.is_empty() {
         return Err(AnalyzeError::new(
@@ -145,7 +190,13 @@ fn analyze_step(
         }
     }
     let links = Links::find(&ranks);
-    outcome.problems.extend(missing_ranks(links.missing_ranks()));
+    let unreadable: Vec<i64> = outcome.unreadable.iter().map(|rank| i64::from(*rank)).collect();
+    outcome.missing_ranks = links.missing_ranks().iter().copied().chain(gaps).collect();
+    outcome.missing_ranks.sort_unstable();
+    outcome.missing_ranks.dedup();
+    outcome.missing_ranks.retain(|rank| !unreadable.contains(rank));
+    outcome.problems.extend(missing_ranks(&outcome.missing_ranks));
+    outcome.problems.extend(outcome.left_out.iter().map(|path| format!("{path} is left out")));
     let (picture, phases) =
         rayon::join(|| Picture::find(&ranks, &links, &constructs, &options.rules), || phases::find(&ranks));
     for note in &phases.notes {
@@ -167,6 +218,39 @@ fn analyze_step(
         .collect();
     (outcome.dumps, outcome.picture, outcome.links) = (ranks, picture, links);
     Ok(outcome)
+}
+
+/// Ranks are numbered from 0: those that are not there, up to the highest that is. One rank may be looked at by itself.
+fn rank_gaps(step: &Path, dirs: &[RankDir]) -> Vec<i64> {
+    let is_itself = dirs.iter().all(|dir| dir.path == step);
+    let highest = dirs.iter().map(|dir| dir.rank).max().filter(|_| !is_itself);
+    // A number that is no rank of any job would name millions.
+    let range = 0..highest.filter(|highest| *highest <= MOST_RANKS).unwrap_or(0);
+    range.filter(|rank| dirs.iter().all(|dir| dir.rank != *rank)).map(i64::from).collect()
+}
+
+/// No job has more ranks.
+const MOST_RANKS: u32 = 1 << 20;
+
+/// Directories that look like those of ranks or processes and are none of those that are read.
+fn left_out(step: &Path, dirs: &[RankDir]) -> Vec<String> {
+    if dirs.iter().all(|dir| dir.path == step) {
+        return Vec::new();
+    }
+    let mut found: Vec<String> = fs::read_dir(step)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| {
+            let path = entry.ok()?.path();
+            let name = path.file_name()?.to_str()?;
+            let is_numbered = |rest: &str| rest.is_empty() || rest.contains(|c: char| c.is_ascii_digit());
+            let numbered = name.strip_prefix("rank").or_else(|| name.strip_prefix("proc"));
+            let is_like = numbered.is_some_and(is_numbered) && path.is_dir();
+            (is_like && dirs.iter().all(|dir| dir.path != path)).then(|| path.display().to_string())
+        })
+        .collect();
+    found.sort();
+    found
 }
 
 fn missing_ranks(missing: &[i64]) -> Option<String> {
@@ -269,12 +353,16 @@ fn write(outcome: &mut Outcome, output: &Path, options: &Options, console: &dyn 
     make_directory(output)?;
     if !options.no_html {
         let path = output.join(format!("overflow_report_{time_ns}.html"));
-        publish(&path, console, |path| write_page(outcome, path))?;
+        let path = publish_numbered(&path, |file| write_page(outcome, file))?;
         outcome.files.push(path);
     }
     let path = output.join(format!("overflow_report_{time_ns}.json"));
+    // It names itself too.
     outcome.files.push(path.clone());
-    publish(&path, console, |path| fs::write(path, outcome.json()))
+    let path = publish_numbered(&path, |file| file.write_all(outcome.json().as_bytes()))?;
+    outcome.files.pop();
+    outcome.files.push(path);
+    Ok(())
 }
 
 fn cannot_write(output: &Path, error: &io::Error) -> AnalyzeError {

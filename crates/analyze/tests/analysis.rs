@@ -425,7 +425,7 @@ proptest! {
         }
         let is_bad = |word: &str| word.len() == 2 && word.starts_with(['n', 'i', 'm']);
         if !ranks.iter().flatten().flat_map(|line| line.split_whitespace()).any(is_bad) {
-            prop_assert_eq!(outcome.status(), Status::Clean);
+            prop_assert!(matches!(outcome.status(), Status::Clean | Status::Incomplete));
         }
         prop_assert!(!outcome.lines().is_empty());
         // Whatever is called polluted has somebody to blame.

@@ -82,9 +82,9 @@ pub(crate) struct InspectArgs {
 /// by name; two files with one tensor each are paired whatever the names.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes:\n  \
-    0  same: the same tensors with the same dtypes, shapes and values (NaN equals NaN)\n  \
-    1  different\n  \
-    2  wrong usage, or a file or tensor could not be read\n\n\
+    0  identical: the same tensors with the same dtypes, shapes and values (NaN equals NaN)\n  \
+    1  something differs, is in one file only or could not be read\n  \
+    2  wrong usage, or nothing could be read\n\n\
     Columns:\n  \
     rel dist   Euclidean distance divided by the norm of B; the table is sorted by it\n  \
     max rel    largest |a-b|/|b|\n  \

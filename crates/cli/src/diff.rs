@@ -1,11 +1,12 @@
 //! `msprobe diff`: two tensor files, tensor by tensor.
 
 use std::cmp::Ordering;
-use std::collections::HashSet;
+use std::collections::{HashMap, VecDeque};
+use std::path::Path;
 
 use anyhow::Result;
 use msprobe_report::{Cell, Column, Mood, Row, Table, short_number};
-use msprobe_tensor::files::TensorFile;
+use msprobe_tensor::files::{Format, PlainValue, TensorFile};
 use msprobe_tensor::{PairMetrics, TensorView, compare_pair};
 use rayon::prelude::*;
 use serde_json::json;
@@ -49,10 +50,27 @@ enum Outcome {
     NonFiniteDiffers,
     ValuesDiffer,
     DtypeDiffers,
+    PlainDiffers,
+    BytesBehind,
     Same,
 }
 
 impl Outcome {
+    /// What it makes of the answer.
+    fn status(self) -> Answer {
+        match self {
+            Outcome::Unreadable | Outcome::OnlyInA | Outcome::OnlyInB | Outcome::BytesBehind => {
+                Answer::Incomplete
+            }
+            Outcome::ShapeDiffers
+            | Outcome::NonFiniteDiffers
+            | Outcome::ValuesDiffer
+            | Outcome::DtypeDiffers
+            | Outcome::PlainDiffers => Answer::Diverged,
+            Outcome::Same => Answer::Identical,
+        }
+    }
+
     fn text(self) -> &'static str {
         match self {
             Outcome::Unreadable => "unreadable",
@@ -62,6 +80,8 @@ impl Outcome {
             Outcome::NonFiniteDiffers => "NaN/Inf differ",
             Outcome::ValuesDiffer => "differs",
             Outcome::DtypeDiffers => "dtype differs",
+            Outcome::PlainDiffers => "no tensor, differs",
+            Outcome::BytesBehind => "bytes behind it",
             Outcome::Same => "same",
         }
     }
@@ -69,8 +89,48 @@ impl Outcome {
     fn mood(self) -> Mood {
         match self {
             Outcome::Same => Mood::Good,
-            Outcome::DtypeDiffers => Mood::Warning,
+            Outcome::DtypeDiffers | Outcome::PlainDiffers | Outcome::BytesBehind => Mood::Warning,
             _ => Mood::Bad,
+        }
+    }
+}
+
+/// How two files compare, from best to worst.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Answer {
+    /// Everything of both was read and paired, and is equal.
+    Identical,
+    /// Nothing differs, but not everything could be compared.
+    Incomplete,
+    /// Something differs.
+    Diverged,
+    /// Nothing could be read.
+    Failed,
+}
+
+impl Answer {
+    fn of(compared: &[Compared]) -> Answer {
+        let is_unreadable = |pair: &Compared| pair.outcome == Outcome::Unreadable;
+        if !compared.is_empty() && compared.iter().all(is_unreadable) {
+            return Answer::Failed;
+        }
+        compared.iter().map(|pair| pair.outcome.status()).max().unwrap_or(Answer::Identical)
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Answer::Identical => "identical",
+            Answer::Incomplete => "incomplete",
+            Answer::Diverged => "diverged",
+            Answer::Failed => "failed",
+        }
+    }
+
+    fn exit(self) -> Status {
+        match self {
+            Answer::Identical => Status::Ok,
+            Answer::Incomplete | Answer::Diverged => Status::Differs,
+            Answer::Failed => Status::Failed,
         }
     }
 }
@@ -92,35 +152,17 @@ struct Compared {
 
 pub(crate) fn run(args: &DiffArgs) -> Result<Status> {
     let (a, b) = (TensorFile::open(&args.a)?, TensorFile::open(&args.b)?);
-    let pairs = if args.tensors.is_empty() { pair_all(&a, &b) } else { pair_named(&a, &b, &args.tensors)? };
-    debug!("{} names to compare", pairs.len());
-
-    let size = |pair: &Pair| pair_size(&a, pair.a) + pair_size(&b, pair.b);
-    let bar = bytes_bar(pairs.iter().map(size).sum(), "comparing");
-    let mut compared: Vec<Compared> = pairs
-        .par_iter()
-        .map(|pair| {
-            let result = compare(&a, &b, pair);
-            bar.inc(size(pair));
-            result
-        })
-        .collect();
-    bar.finish_and_clear();
-    // Stable: equally bad tensors stay in the order of the file.
-    compared.sort_by(worst_first);
-
-    let worst = compared.first().map(|pair| pair.outcome);
-    let status = match worst {
-        Some(Outcome::Unreadable) => Status::Failed,
-        None | Some(Outcome::Same) => Status::Ok,
-        Some(_) => Status::Differs,
-    };
-    let verdict = verdict(&compared);
+    let (compared, equal_plain) = compare_files(&a, &b, &args.tensors)?;
+    let answer = Answer::of(&compared);
+    let verdict = verdict(answer, &compared, equal_plain);
     let shown = args.top.unwrap_or(usize::MAX);
-    let cut = match compared.len() {
-        all if all > shown => format!("\nshowing the worst {shown} of {all}"),
-        _ => String::new(),
+    let one_of = |side: &str, path: &Path, file: &TensorFile| {
+        format!("{side}: {} ({}, {})", path.display(), file.format(), tensors(file.entries().len()))
     };
+    let mut heading = vec![one_of("A", &args.a, &a), one_of("B", &args.b, &b)];
+    if compared.len() > shown {
+        heading.push(format!("showing the worst {shown} of {}", compared.len()));
+    }
     let mut table = Table {
         columns: COLUMNS.to_vec(),
         rows: compared.into_iter().take(shown).map(|pair| pair.row).collect(),
@@ -132,31 +174,109 @@ pub(crate) fn run(args: &DiffArgs) -> Result<Status> {
         facts: vec![
             ("a", json!(args.a.display().to_string())),
             ("b", json!(args.b.display().to_string())),
-            (
-                "status",
-                json!(match status {
-                    Status::Ok => "same",
-                    Status::Differs => "different",
-                    Status::Failed => "failed",
-                }),
-            ),
+            ("status", json!(answer.as_str())),
             ("verdict", json!(verdict)),
         ],
         rows_key: "tensors",
-        heading: format!(
-            "A: {} ({}, {})\nB: {} ({}, {}){cut}",
-            args.a.display(),
-            a.format(),
-            tensors(a.entries().len()),
-            args.b.display(),
-            b.format(),
-            tensors(b.entries().len()),
-        ),
+        heading,
         table,
         verdict,
     };
     results.print(args.output.format)?;
-    Ok(status)
+    Ok(answer.exit())
+}
+
+/// Everything of two files, or some tensors of them, worst first; and how many values besides tensors are equal.
+fn compare_files(a: &TensorFile, b: &TensorFile, names: &[String]) -> Result<(Vec<Compared>, usize)> {
+    let pairs = if names.is_empty() { pair_all(a, b) } else { pair_named(a, b, names)? };
+    debug!("{} names to compare", pairs.len());
+    let size = |pair: &Pair| pair_size(a, pair.a) + pair_size(b, pair.b);
+    let bar = bytes_bar(pairs.iter().map(size).sum(), "comparing");
+    let mut compared: Vec<Compared> = pairs
+        .par_iter()
+        .map(|pair| {
+            let result = compare(a, b, pair);
+            bar.inc(size(pair));
+            result
+        })
+        .collect();
+    bar.finish_and_clear();
+    let plain = if names.is_empty() { compare_plain(a, b)? } else { Plain::default() };
+    compared.extend(plain.differing);
+    compared.extend([a, b].into_iter().filter_map(bytes_behind));
+    // Stable: equally bad tensors stay in the order of the file.
+    compared.sort_by(worst_first);
+    Ok((compared, plain.equal))
+}
+
+/// What two `.pt` files hold besides tensors, compared.
+#[derive(Default)]
+struct Plain {
+    equal: usize,
+    differing: Vec<Compared>,
+}
+
+/// Compares numbers, texts and settings. Other formats have no place for them.
+fn compare_plain(a: &TensorFile, b: &TensorFile) -> Result<Plain> {
+    let mut plain = Plain::default();
+    if a.format() != Format::Pt || b.format() != Format::Pt {
+        return Ok(plain);
+    }
+    let (in_a, in_b) = (a.plain_values()?, b.plain_values()?);
+    let mut left: HashMap<&str, VecDeque<&PlainValue>> = HashMap::new();
+    for value in &in_b {
+        left.entry(&value.name).or_default().push_back(value);
+    }
+    for value in &in_a {
+        match left.get_mut(value.name.as_str()).and_then(VecDeque::pop_front) {
+            Some(other) if other.text == value.text => plain.equal += usize::from(!is_container(value)),
+            Some(other) => {
+                let text = format!("{} against {}", shortened(&value.text), shortened(&other.text));
+                plain.differing.push(without_metrics(&value.name, Outcome::PlainDiffers, text));
+            }
+            None => {
+                let outcome = Outcome::OnlyInA;
+                plain.differing.push(without_metrics(&value.name, outcome, shortened(&value.text)));
+            }
+        }
+    }
+    let rest = in_b.iter().filter(|value| {
+        let left = left.get(value.name.as_str());
+        left.is_some_and(|left| left.iter().any(|other| std::ptr::eq(*other, *value)))
+    });
+    let only_in_b = rest.map(|value| without_metrics(&value.name, Outcome::OnlyInB, shortened(&value.text)));
+    plain.differing.extend(only_in_b);
+    Ok(plain)
+}
+
+/// What only holds others is no value of its own for people.
+fn is_container(value: &PlainValue) -> bool {
+    matches!(value.text.as_str(), "dict" | "list" | "tuple" | "set")
+}
+
+/// Long texts are told by their beginning.
+fn shortened(text: &str) -> String {
+    const SHOWN: usize = 60;
+    if text.chars().count() <= SHOWN {
+        text.to_owned()
+    } else {
+        text.chars().take(SHOWN).chain(['…']).collect()
+    }
+}
+
+/// A file that goes on behind its array may hold more than the header says.
+fn bytes_behind(file: &TensorFile) -> Option<Compared> {
+    let bytes = file.trailing_bytes();
+    let text = format!("{bytes} bytes of {} are behind its array", file.path().display());
+    (bytes > 0).then(|| without_metrics("", Outcome::BytesBehind, text))
+}
+
+/// A row about something that is no pair of tensors.
+fn without_metrics(name: &str, outcome: Outcome, text: String) -> Compared {
+    let mut cells = vec![Cell::Text(name.to_owned()), Cell::Text(outcome.text().to_owned())];
+    cells.resize(COLUMNS.len() - 1, Cell::Empty);
+    cells.push(Cell::Text(text));
+    Compared { outcome, metrics: None, row: Row { cells, mood: outcome.mood() }, name: name.to_owned() }
 }
 
 fn pair_all(a: &TensorFile, b: &TensorFile) -> Vec<Pair> {
@@ -169,16 +289,21 @@ fn pair_all(a: &TensorFile, b: &TensorFile) -> Vec<Pair> {
         };
         return vec![Pair { name, a: Some(0), b: Some(0) }];
     }
-    let in_a = a.entries().iter().enumerate().map(|(index, entry)| Pair {
-        name: entry.name.clone(),
-        a: Some(index),
-        b: b.find(&entry.name),
-    });
-    let names_of_a: HashSet<&str> = a.entries().iter().map(|entry| entry.name.as_str()).collect();
-    let only_in_b =
-        b.entries().iter().enumerate().filter(|(_, entry)| !names_of_a.contains(entry.name.as_str()));
-    in_a.chain(only_in_b.map(|(index, entry)| Pair { name: entry.name.clone(), a: None, b: Some(index) }))
-        .collect()
+    // A name that comes several times is paired in order.
+    let mut left: HashMap<&str, VecDeque<usize>> = HashMap::new();
+    for (index, entry) in b.entries().iter().enumerate() {
+        left.entry(&entry.name).or_default().push_back(index);
+    }
+    let mut pairs: Vec<Pair> = Vec::with_capacity(a.entries().len());
+    for (index, entry) in a.entries().iter().enumerate() {
+        let partner = left.get_mut(entry.name.as_str()).and_then(VecDeque::pop_front);
+        pairs.push(Pair { name: entry.name.clone(), a: Some(index), b: partner });
+    }
+    let mut only_in_b: Vec<usize> = left.into_values().flatten().collect();
+    only_in_b.sort_unstable();
+    let name_of = |index: usize| b.entries().get(index).map_or_else(String::new, |entry| entry.name.clone());
+    pairs.extend(only_in_b.into_iter().map(|index| Pair { name: name_of(index), a: None, b: Some(index) }));
+    pairs
 }
 
 fn pair_named(a: &TensorFile, b: &TensorFile, names: &[String]) -> Result<Vec<Pair>> {
@@ -282,12 +407,17 @@ fn worst_first(x: &Compared, y: &Compared) -> Ordering {
     x.outcome.cmp(&y.outcome).then_with(|| distance(y).total_cmp(&distance(x)))
 }
 
-fn verdict(compared: &[Compared]) -> String {
+fn verdict(answer: Answer, compared: &[Compared], equal_plain: usize) -> String {
     let differing = compared.iter().filter(|pair| pair.outcome != Outcome::Same).count();
     let Some(worst) = compared.first().filter(|_| differing > 0) else {
+        let besides = match equal_plain {
+            0 => String::new(),
+            1 => ", and 1 value besides".to_owned(),
+            count => format!(", and {count} values besides"),
+        };
         return match compared.len() {
-            0 => "same: no tensors on either side".to_owned(),
-            count => format!("same: {}, every value equal", tensors(count)),
+            0 => format!("identical: no tensors on either side{besides}"),
+            count => format!("identical: {}, every value equal{besides}", tensors(count)),
         };
     };
     let name = display_name(&worst.name);
@@ -300,18 +430,8 @@ fn verdict(compared: &[Compared]) -> String {
         ),
         _ => format!("{name}, {}", worst.outcome.text()),
     };
-    let unreadable = count(compared, Outcome::Unreadable);
-    if unreadable > 0 {
-        format!(
-            "failed: {} could not be read; {} of {} differ",
-            tensors(unreadable),
-            differing - unreadable,
-            compared.len()
-        )
-    } else {
-        let total = tensors(compared.len());
-        format!("different: {differing} of {total} ({}); worst: {evidence}", breakdown(compared))
-    }
+    let (word, total) = (answer.as_str(), compared.len());
+    format!("{word}: {differing} of {total} not equal ({}); worst: {evidence}", breakdown(compared))
 }
 
 fn count(compared: &[Compared], outcome: Outcome) -> usize {
@@ -321,12 +441,15 @@ fn count(compared: &[Compared], outcome: Outcome) -> usize {
 /// How many differ in which way, worst first.
 fn breakdown(compared: &[Compared]) -> String {
     let ways = [
+        (Outcome::Unreadable, "unreadable"),
         (Outcome::OnlyInA, "only in A"),
         (Outcome::OnlyInB, "only in B"),
         (Outcome::ShapeDiffers, "in shape"),
         (Outcome::NonFiniteDiffers, "in NaN/Inf"),
         (Outcome::ValuesDiffer, "in values"),
         (Outcome::DtypeDiffers, "in dtype only"),
+        (Outcome::PlainDiffers, "in what is no tensor"),
+        (Outcome::BytesBehind, "with bytes behind the array"),
     ];
     let counted = ways.map(|(outcome, text)| (count(compared, outcome), text));
     let told: Vec<String> = counted
@@ -368,3 +491,6 @@ fn merge_twin_columns(table: &mut Table, kept: &str, twin: &str, title: &'static
         table.drop_column(twin);
     }
 }
+
+#[cfg(test)]
+mod tests;

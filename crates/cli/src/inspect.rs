@@ -61,13 +61,13 @@ pub(crate) fn run(args: &InspectArgs) -> Result<Status> {
             ("size_bytes", json!(file.size_bytes())),
         ],
         rows_key: "tensors",
-        heading: format!(
+        heading: vec![format!(
             "{}: {}, {}, {}",
             args.file.display(),
             file.format(),
             tensors(file.entries().len()),
             human_size(file.size_bytes())
-        ),
+        )],
         verdict: verdict(selected.len(), failures, non_finite),
         table,
     };

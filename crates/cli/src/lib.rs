@@ -7,10 +7,12 @@ mod diff;
 mod grad;
 mod inspect;
 mod logging;
+mod missing;
 mod output;
 mod overflow;
 mod progress;
 mod rl;
+mod signals;
 
 use std::ffi::OsString;
 use std::io;
@@ -38,12 +40,23 @@ impl From<Status> for ExitCode {
     }
 }
 
+/// Runs a command line as [`run`] does in a process that does nothing else: a signal that ends it takes unfinished files
+/// along.
+pub fn run_process(args: impl IntoIterator<Item = OsString>) -> Status {
+    signals::end_tidily();
+    run(args)
+}
+
 /// Runs a command line, the first argument being the program's name. Reports errors itself.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> Status {
     let args: Vec<OsString> = args.into_iter().collect();
     if asks_for_help_by_saying_little(&args) {
         let _ = Cli::command().print_help();
         return Status::Ok;
+    }
+    if let Some(answer) = missing::answer(&args) {
+        report(&answer.into());
+        return Status::Failed;
     }
     let cli = match Cli::try_parse_from(compare::spell_out(args)) {
         Ok(cli) => cli,

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
 
+use msprobe_report::Visible;
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
@@ -56,7 +57,7 @@ where
         // One event, one line: what came from a file must not be able to fake another.
         let mut text = FormattedFields::<N>::new(String::new());
         context.format_fields(text.as_writer(), event)?;
-        writeln!(writer, "{}", text.fields.replace(char::is_control, "_"))
+        writeln!(writer, "{}", Visible(&text.fields))
     }
 }
 
@@ -81,9 +82,8 @@ pub(crate) fn print_hint(hint: &str) {
 fn print_labelled(label: &str, color: &str, text: &str) {
     let mut stderr = io::stderr().lock();
     let (color, reset) = if stderr.is_terminal() && use_color() { (color, "\x1b[0m") } else { ("", "") };
-    let visible = text.replace(|c: char| c.is_control(), "\u{fffd}");
     // Nobody is left to tell when stderr is closed.
-    let _ = writeln!(stderr, "{color}{label}:{reset} {visible}");
+    let _ = writeln!(stderr, "{color}{label}:{reset} {}", Visible(text));
 }
 
 /// Whether the user has not asked for plain output.

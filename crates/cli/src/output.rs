@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, StdoutLock, Write};
 
-use msprobe_report::{Cell, Table, rows_as_json, write_csv, write_text};
+use msprobe_report::{Cell, Table, Visible, rows_as_json, write_csv, write_text, write_visible_lines};
 use msprobe_tensor::{Number, TensorView};
 use serde_json::Value;
 
@@ -15,8 +15,8 @@ pub(crate) struct Results {
     pub(crate) facts: Vec<(&'static str, Value)>,
     /// Key of the rows in json.
     pub(crate) rows_key: &'static str,
-    /// A line above the table in text.
-    pub(crate) heading: String,
+    /// Lines above the table in text.
+    pub(crate) heading: Vec<String>,
     pub(crate) table: Table,
     /// The straight answer, below the table in text.
     pub(crate) verdict: String,
@@ -41,13 +41,13 @@ impl Results {
 
     fn print_text(&self, out: &mut io::BufWriter<StdoutLock<'_>>) -> io::Result<()> {
         let color = out.get_ref().is_terminal() && use_color();
-        writeln!(out, "{}", self.heading)?;
+        write_visible_lines(self.heading.iter().map(String::as_str), out)?;
         if !self.table.rows.is_empty() {
             writeln!(out)?;
             write_text(&self.table, color, out)?;
         }
         writeln!(out)?;
-        writeln!(out, "{}", self.verdict)
+        writeln!(out, "{}", Visible(&self.verdict))
     }
 }
 

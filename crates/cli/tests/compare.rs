@@ -91,6 +91,27 @@ fn help() {
 }
 
 #[test]
+fn merging_without_a_table_that_cannot_be_read_is_no_success() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let case =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/compare/merge_result_statistics");
+    fs::create_dir(at("in")).unwrap();
+    for entry in fs::read_dir(case.join("input")).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, at("in").join(path.file_name().unwrap())).unwrap();
+    }
+    fs::copy(case.join("config.yaml"), at("config.yaml")).unwrap();
+    let merge =
+        || msprobe(directory.path(), &["merge_result", "-i", "in", "-o", "out", "-config", "config.yaml"]);
+    assert_eq!(merge().code, 0);
+    fs::write(at("in/compare_result_rank2_20250101000000.xlsx"), "no workbook").unwrap();
+    let ran = merge();
+    assert_eq!(ran.code, 2);
+    assert!(ran.stdout.contains("the tables of rank 2 could not be read"), "{}", ran.stdout);
+}
+
+#[test]
 fn the_newer_form_says_what_differs_and_exits_with_1() {
     let runs = two_runs();
     let ran = msprobe(runs.path(), &["compare", "-tp", "npu", "-gp", "bench", "-o", "out"]);
@@ -99,6 +120,35 @@ fn the_newer_form_says_what_differs_and_exits_with_1() {
     assert_eq!(names(&runs.path().join("out")), ["compare_result_[TIME].csv", "verdict.json"]);
     let verdict = fs::read_to_string(runs.path().join("out/verdict.json")).unwrap();
     assert_snapshot!("compare_verdict", without_times(&verdict));
+}
+
+#[test]
+fn two_paths_are_enough() {
+    let runs = two_runs();
+    let ran = msprobe(runs.path(), &["compare", "npu", "bench", "-o", "out"]);
+    assert_eq!(
+        (ran.code, ran.stdout.starts_with("Diverged: Torch.mul.0.forward")),
+        (1, true),
+        "{}",
+        ran.stdout
+    );
+}
+
+#[test]
+fn the_only_dump_below_is_taken_and_several_are_listed() {
+    let runs = tempfile::tempdir().unwrap();
+    for side in ["npu", "bench"] {
+        write_dump(&runs.path().join(side).join("step0/rank"), 1.0);
+    }
+    let args = ["compare", "npu/dump.json", "bench/dump.json", "-o", "out"];
+    let ran = msprobe(runs.path(), &args);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stderr.contains("npu/step0/rank/dump.json is taken, the only one."), "{}", ran.stderr);
+    write_dump(&runs.path().join("npu/step1/rank"), 1.0);
+    let ran = msprobe(runs.path(), &args);
+    assert_eq!(ran.code, 2);
+    let hint = "choose one: npu/step0/rank/dump.json, npu/step1/rank/dump.json";
+    assert!(ran.stderr.contains(hint), "{}", ran.stderr);
 }
 
 #[test]
@@ -121,11 +171,11 @@ fn equal_runs_and_tolerated_ones_exit_with_0() {
     let runs = two_runs();
     let same = msprobe(runs.path(), &["compare", "-tp", "npu", "-gp", "npu", "-o", "out"]);
     assert_eq!(same.code, 0);
-    assert!(same.stdout.starts_with("Identical: all 2 records are equal in their statistics."));
+    assert!(same.stdout.starts_with("Identical: all 2 records with 4 values are equal in their statistics"));
     let tolerant =
         msprobe(runs.path(), &["compare", "-tp", "npu", "-gp", "bench", "-o", "out", "--tolerance", "0.2"]);
     assert_eq!(tolerant.code, 0);
-    assert!(tolerant.stdout.starts_with("All within tolerance: "), "{}", tolerant.stdout);
+    assert!(tolerant.stdout.starts_with("Within tolerance: "), "{}", tolerant.stdout);
 }
 
 #[test]
@@ -148,6 +198,7 @@ fn every_format_is_written_and_nothing_half_written_is_left() {
             path.file_name().unwrap().to_str().unwrap().ends_with("json") && !path.ends_with("verdict.json")
         });
     let report: serde_json::Value = serde_json::from_slice(&fs::read(json.unwrap()).unwrap()).unwrap();
+    assert_eq!(report["rows"][3]["Answer"], "introduced");
     assert_eq!(report["rows"][3]["Error Origin"], "introduced");
     assert_eq!(report["rows"][3]["Match Method"], "exact");
     assert_eq!(report["verdict"]["culprit"], "Torch.mul.0.forward");
@@ -163,16 +214,25 @@ fn one_bad_rank_costs_only_itself_and_the_exit_code() {
     }
     fs::write(runs.path().join("npu/step0/rank0/dump.json"), "{").unwrap();
     let ran = msprobe(runs.path(), &["compare", "-tp", "npu", "-gp", "bench", "-o", "out"]);
-    assert_eq!(ran.code, 2);
-    assert!(ran.stdout.contains("1 item could not be compared, see the log."), "{}", ran.stdout);
+    assert_eq!(ran.code, 1);
+    assert!(ran.stdout.starts_with("Incomplete"), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("1 rank cannot be compared\n    npu/step0/rank0/dump.json"),
+        "{}",
+        ran.stdout
+    );
     assert_eq!(names(&runs.path().join("out")), ["compare_result_step0_rank1_[TIME].csv", "verdict.json"]);
 }
 
 #[test]
 fn wrong_usage_and_input_exit_with_2_and_say_what_to_do() {
     let runs = two_runs();
-    let cases: [&[&str]; 8] = [
+    fs::write(runs.path().join("a.pt"), "").unwrap();
+    let cases: [&[&str]; 11] = [
         &["compare"],
+        &["compare", "npu"],
+        &["compare", "a.pt", "a.pt"],
+        &["compare", "npu", "bench", "--allow-incomplete", "shapes"],
         &["compare", "-tp", "npu"],
         &["compare", "-i", "compare.json"],
         &["compare", "-tp", "npu", "-gp", "nowhere"],

@@ -8,7 +8,7 @@ use crate::collector::{Collector, Finished};
 use crate::encoder::{Encoded, Saving};
 use crate::fragment::{Body, Fragment, Nothing};
 use crate::health::{Alarm, Findings, Rule};
-use crate::notices::Notice;
+use crate::notices::{GivenHealth, Notice};
 use crate::stacks::StackRef;
 
 /// An API, by the order in which APIs were made known.
@@ -31,6 +31,7 @@ pub struct ApiCall {
     /// What becomes of its tensors.
     pub saving: Saving,
     is_recompute: bool,
+    has_raised: bool,
     record: Option<RecordId>,
     input: Option<(Fragment, Fragment)>,
     given: Findings,
@@ -84,6 +85,7 @@ impl Collector {
             wants_input,
             saving,
             is_recompute: false,
+            has_raised: false,
             record,
             input: None,
             given: Findings::default(),
@@ -124,7 +126,7 @@ impl Collector {
         let id = call.record.unwrap_or_else(|| step.sink.open_record(&call.name));
         let text = body.render(&Nothing);
         // The output will be about as long as the input is.
-        let room = 2 * text.len();
+        let room = 2 * text.text().len();
         call.record = Some(step.sink.set(id, &call.name, text, room));
     }
 
@@ -140,6 +142,7 @@ impl Collector {
                 return Finished::Done;
             }
             let mut body = Body::default();
+            let has_input = call.input.is_some();
             if let Some((args, kwargs)) = call.input {
                 body = body.with("input_args", args).with("input_kwargs", kwargs);
             }
@@ -147,7 +150,14 @@ impl Collector {
                 body = body.with("output", output);
             }
             let body = body.with_bool("is_recompute", call.is_recompute);
-            return self.write_overflow(&call.name, &body);
+            let given = if has_input { call.given.given() } else { GivenHealth::Unknown };
+            let state = &mut *self.state();
+            // Nobody is left who could save the tensors of a call that raised.
+            return if call.has_raised {
+                state.tell_overflow(&call.name, &body, given)
+            } else {
+                state.begin_overflow(&call.name, body, given)
+            };
         }
         let state = &mut *self.state();
         let body = call_body(call.input, call.is_recompute, output);
@@ -158,6 +168,12 @@ impl Collector {
             step.sink.abandon(id);
         }
         Finished::Done
+    }
+
+    /// Writes the record of a call that raised. Its arguments are not at hand any more, so no file of them is named.
+    pub fn api_fail(&self, mut call: ApiCall) -> Finished {
+        call.has_raised = true;
+        self.api_finish(call, None)
     }
 
     /// The backward pass of a call; `since` tells which modules are over by now. What is to be encoded.
@@ -195,6 +211,7 @@ impl Collector {
     ) -> Finished {
         let mut body = Body::default();
         let mut overflows = false;
+        let given = input.as_ref().map_or(GivenHealth::Unknown, |input| input.findings.given());
         let alarm = self.watch.map_or_else(Alarm::default, |watch| watch.values(input.iter().chain(&output)));
         for (key, side) in [("input", input), ("output", output)] {
             if let Some(side) = side {
@@ -203,7 +220,7 @@ impl Collector {
             }
         }
         if saving == Saving::IfOverflow {
-            return if overflows { self.write_overflow(name, &body) } else { Finished::Done };
+            return if overflows { self.state().begin_overflow(name, body, given) } else { Finished::Done };
         }
         self.state().write_record(self, None, name, body, alarm)
     }

@@ -9,7 +9,9 @@ use std::thread::ThreadId;
 
 use crate::encoder::Encoded;
 use crate::fragment::{Fragment, list};
+use crate::health::Findings;
 use crate::modules::Pass;
+use crate::notices::GivenHealth;
 
 /// A backward pass that begins.
 #[derive(Debug, Clone, Copy)]
@@ -187,6 +189,12 @@ impl BackwardPasses {
 impl FinishedPass {
     pub(crate) fn overflows(&self) -> bool {
         self.outputs.iter().chain(&self.inputs).flatten().any(Encoded::overflows)
+    }
+
+    /// How the gradients that came in are.
+    pub(crate) fn given(&self) -> GivenHealth {
+        let all = self.outputs.iter().flatten().map(|gradient| gradient.findings);
+        all.reduce(Findings::and).map_or(GivenHealth::Unknown, Findings::given)
     }
 
     /// The gradients that are recorded: those of outputs, those of inputs.

@@ -9,21 +9,22 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use msprobe_dump::config::{Config, Level, SummaryMode, Task};
-use msprobe_dump::filter::Filter;
-use msprobe_dump::write::{RecordId, StepSink, TensorPool};
-use msprobe_tensor::{Statistics, TensorView};
+use msprobe_dump::filter::{Filter, Unmatched};
+use msprobe_dump::write::{RecordId, SavedFile, StepSink, TensorPool};
+use msprobe_tensor::{Statistics, TensorView, memory};
 
 use crate::api_events::{Api, ApiId};
 use crate::backward::BackwardPasses;
 use crate::encoder::Saving;
 use crate::flight::Flight;
-use crate::fragment::{Body, Fill, Nothing, Saved};
+use crate::fragment::{Body, Fill, Nothing};
 use crate::gradients::GradientRecord;
 use crate::health::{Alarm, Watch};
 use crate::modules::{ModuleId, Modules, Pass, Running};
 use crate::notices::Notice;
-use crate::overflow::Overflows;
+use crate::overflow::{Overflowing, Overflows};
 use crate::stacks::{StackId, Stacks};
+use crate::unmeasured::Unmeasured;
 
 /// Where the records of a step go.
 #[derive(Debug)]
@@ -39,7 +40,7 @@ pub struct StepPlace {
 pub enum Finished {
     /// Nothing.
     Done,
-    /// The tensors of the record have to be saved after all: it overflowed.
+    /// The tensors of the record have to be saved after all: it overflowed. Then [`Collector::tensors_saved`].
     SaveTensors,
     /// There is something to log.
     Tell,
@@ -77,9 +78,13 @@ pub(crate) struct State {
     pub(crate) phase: Option<&'static str>,
     pub(crate) phases_seen: Vec<&'static str>,
     pub(crate) overflows: Overflows,
+    /// Overflowing records whose tensors are being saved, by name, and the files of these.
+    pub(crate) overflowing: HashMap<String, Overflowing>,
+    pub(crate) overflow_files: HashMap<String, SavedFile>,
     pub(crate) flight: Option<Flight>,
     pub(crate) variables: HashMap<String, u64>,
     pub(crate) notices: Vec<Notice>,
+    pub(crate) unmeasured: Unmeasured,
 }
 
 /// A record that waits for figures of an accelerator.
@@ -121,9 +126,12 @@ impl Collector {
             phase: None,
             phases_seen: Vec::new(),
             overflows: Overflows::new(config.overflow_nums),
+            overflowing: HashMap::new(),
+            overflow_files: HashMap::new(),
             flight: config.flight_recorder.map(|recorder| Flight::new(recorder, &config.dump_path)),
             variables: HashMap::new(),
             notices: Vec::new(),
+            unmeasured: Unmeasured::default(),
         };
         let watch = config.flight_recorder.map(|recorder| Watch::new(recorder.ignore_masks));
         Collector { config, watch, stacks: Mutex::default(), pool, state: Mutex::new(state) }
@@ -186,13 +194,23 @@ impl Collector {
         self.state().step.is_some()
     }
 
-    /// Writes a tensor of the record being made under the name it has there.
-    pub fn save_tensor(&self, file_name: &str, view: &TensorView<'_>) {
+    /// Writes a tensor of the record being made under the name it has there. What is returned knows what becomes of
+    /// the file.
+    pub fn save_tensor(&self, file_name: &str, view: &TensorView<'_>) -> SavedFile {
         let path = match &self.state().step {
             Some(StepPlace { tensor_dir: Some(dir), .. }) => dir.join(file_name),
-            _ => return,
+            _ => return SavedFile::unwritten("there is no directory for tensor files"),
         };
-        self.pool.save(path, view);
+        let file = self.pool.save(path, view);
+        if self.config.task == Task::OverflowCheck {
+            self.state().overflow_files.insert(file_name.to_owned(), file.clone());
+        }
+        file
+    }
+
+    /// All tensors of an overflowing record have been saved (see [`Finished::SaveTensors`]): it can be written.
+    pub fn tensors_saved(&self, name: &str) {
+        self.state().finish_overflow(name);
     }
 
     /// Everything recorded so far gets visible on disk. Numbers still on an accelerator come in `fetched`, by
@@ -202,11 +220,16 @@ impl Collector {
         let over = state.backward.take_complete();
         state.finish_passes(self, over);
         state.settle(self, &Fetched(fetched));
+        state.finish_overflows();
+        drop(state);
+        // Records wait for their files, and nobody is to wait for the lock meanwhile.
+        self.pool.wait();
+        let state = self.state();
         let json = match &state.step {
             Some(step) => step.sink.flush().map_err(|error| error.to_string()),
             None => Ok(()),
         };
-        let json = state.flight_failure().map_or(json, Err);
+        let json = state.flight_failure().or_else(|| state.lack_of_memory()).map_or(json, Err);
         drop(state);
         let tensors = self.pool.drain().map_err(|error| error.to_string());
         json.and(tensors)
@@ -216,7 +239,10 @@ impl Collector {
     pub fn failure(&self) -> Option<String> {
         let state = self.state();
         let failure = state.step.as_ref().and_then(|step| step.sink.failure());
-        failure.or_else(|| state.flight_failure()).or_else(|| self.pool.failure())
+        failure
+            .or_else(|| state.flight_failure())
+            .or_else(|| self.pool.failure())
+            .or_else(|| state.lack_of_memory())
     }
 
     /// The step is over: files are finished, counters start again.
@@ -224,6 +250,7 @@ impl Collector {
         let mut state = self.state();
         let over = state.backward.take_complete();
         state.finish_passes(self, over);
+        state.finish_overflows();
         let step = state.step.take();
         state.end_flight_step();
         state.deferred.clear();
@@ -239,6 +266,7 @@ impl Collector {
         state.phase = None;
         state.phases_seen.clear();
         state.variables.clear();
+        state.unmeasured = Unmeasured::default();
         state.filter.reset();
         drop(state);
         drop(step);
@@ -250,10 +278,16 @@ impl Collector {
         std::mem::take(&mut self.state().notices)
     }
 
+    /// What of `list` and `scope` nothing in the step so far is named by; each part once in a run.
+    pub fn take_unmatched(&self) -> Vec<Unmatched> {
+        self.state().filter.take_unmatched()
+    }
+
     /// Whether task `overflow_check` or the flight recorder has all it wanted.
     pub fn is_over(&self) -> bool {
         let state = self.state();
-        self.is_enough(&state) || (state.step.is_none() && state.flight.as_ref().is_some_and(Flight::is_over))
+        self.has_all_overflows(&state)
+            || (state.step.is_none() && state.flight.as_ref().is_some_and(Flight::is_over))
     }
 
     /// `optimizer` or `clip_grad` runs, or neither.
@@ -261,15 +295,12 @@ impl Collector {
         self.state().phase = phase;
     }
 
-    pub(crate) fn write_overflow(&self, name: &str, body: &Body) -> Finished {
-        let state = &mut *self.state();
-        let Some(step) = &state.step else { return Finished::Done };
-        step.sink.append(name, body.render(&Saved));
-        state.overflows.add(name, &mut state.notices);
-        Finished::SaveTensors
+    /// Whether nothing more is to be recorded: there is all that was wanted, or no memory for more.
+    pub(crate) fn is_enough(&self, state: &State) -> bool {
+        self.has_all_overflows(state) || memory::is_short()
     }
 
-    pub(crate) fn is_enough(&self, state: &State) -> bool {
+    fn has_all_overflows(&self, state: &State) -> bool {
         self.config.task == Task::OverflowCheck && state.overflows.is_enough()
     }
 
@@ -281,6 +312,15 @@ impl Collector {
 }
 
 impl State {
+    /// Memory was refused to something that is only held in memory.
+    fn lack_of_memory(&self) -> Option<String> {
+        let is_held = self.step.as_ref().is_some_and(|step| step.sink.is_memory());
+        (is_held && memory::is_short()).then(|| {
+            "the flight recorder is out of memory; hint: leave the process more memory, or hold fewer steps or records"
+                .to_owned()
+        })
+    }
+
     /// Places an API call in the tree, and all passes begun before it.
     pub(crate) fn note_api(&mut self, collector: &Collector, name: &str) {
         if !collector.has_construct() {

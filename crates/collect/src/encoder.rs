@@ -1,7 +1,7 @@
 //! Values of a call as they are written: the caller walks its objects and tells each one to an [`Encoder`].
 
 use msprobe_dump::names::Category;
-use msprobe_dump::write::{JsonText, tensor_file_name};
+use msprobe_dump::write::{JsonText, SavedFile, tensor_file_name};
 
 use crate::fragment::{Fragment, MEMBER_DEPTH, RECORD_DEPTH};
 use crate::health::{Findings, Health, Part};
@@ -56,8 +56,23 @@ pub struct TensorValue<'a> {
     /// Where the elements of a distributed tensor lie: its mesh and placements, encoded by
     /// [`Encoder::placement`].
     pub placement: Option<&'a Placement>,
+    /// What is odd about it.
+    pub form: Form<'a>,
     /// Whether the elements can be written to a file.
     pub is_saveable: bool,
+}
+
+/// What there is to say of a tensor whose elements do not lie in memory as they count. Nothing, for most.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Form<'a> {
+    /// How they are kept: `torch.sparse_coo`, `nested torch.jagged`, the class of a wrapper.
+    pub layout: Option<&'a str>,
+    /// The shapes of the parts of a nested tensor, as JSON.
+    pub parts: Option<&'a str>,
+    /// The dtype of what was measured, where it is another.
+    pub stored_dtype: Option<&'a str>,
+    /// Why statistics, checksum or file are missing.
+    pub unmeasured: Option<&'a str>,
 }
 
 /// How a distributed tensor is spread over its devices.
@@ -94,7 +109,10 @@ pub struct Encoder {
     path_ends: Vec<usize>,
     saving: Saving,
     findings: Findings,
+    unmeasured: Vec<(String, String)>,
     leaves: usize,
+    /// The file of the tensor that is told next.
+    file: Option<SavedFile>,
 }
 
 impl Encoder {
@@ -120,7 +138,7 @@ impl Encoder {
 
     /// A map without members, without the way there: most calls have no keyword arguments.
     pub fn empty_map() -> Encoded {
-        Encoded { fragment: Fragment::plain("{}".to_owned()), findings: Findings::default(), leaves: 0 }
+        Encoded { fragment: Fragment::plain("{}".to_owned()), ..Encoded::default() }
     }
 
     fn new(depth: usize, stem: String, saving: Saving) -> Encoder {
@@ -134,7 +152,9 @@ impl Encoder {
             path_ends: Vec::new(),
             saving,
             findings: Findings::default(),
+            unmeasured: Vec::new(),
             leaves: 0,
+            file: None,
         }
     }
 
@@ -150,9 +170,19 @@ impl Encoder {
         self.saving == Saving::Now
     }
 
+    /// Whether tensors are saved now, or may be.
+    pub fn may_save(&self) -> bool {
+        self.saving != Saving::Never
+    }
+
     /// The file name of a tensor at the place now, the same in the record and on disk.
     pub fn tensor_file(&self) -> String {
         tensor_file_name(format!("{}{}.pt", self.stem, self.path))
+    }
+
+    /// The tensor that is told next is being saved: its record is not shown before it is known what became of the file.
+    pub fn note_file(&mut self, file: SavedFile) {
+        self.file = Some(file);
     }
 
     /// A list begins. Each element is announced by [`Encoder::element`].
@@ -267,6 +297,11 @@ impl Encoder {
         if let Some(placement) = tensor.placement {
             write_placement(json, placement);
         }
+        write_form(json, &tensor.form);
+        if let Some(reason) = tensor.form.unmeasured {
+            self.findings.note_unmeasured();
+            self.unmeasured.push((format!("{}{}", self.stem, self.path), reason.to_owned()));
+        }
         if let Some(crc32) = crc32 {
             json.key("md5");
             json.string(&format!("{crc32:08x}"));
@@ -277,7 +312,11 @@ impl Encoder {
                 Saving::Now => {
                     let name = self.tensor_file();
                     self.json.key("data_name");
+                    let at = self.json.len();
                     self.json.string(&name);
+                    let file = self.file.take();
+                    let file = file.unwrap_or_else(|| SavedFile::unwritten("the tensor was not saved"));
+                    self.fragment.push_file(at, self.json.len() - at, file);
                 }
                 Saving::IfOverflow => {
                     let name = self.tensor_file();
@@ -291,7 +330,12 @@ impl Encoder {
     /// The value, and whether any tensor in it was found to overflow.
     pub fn finish(self) -> Encoded {
         let text = self.json.finish();
-        Encoded { fragment: self.fragment.with_text(text), findings: self.findings, leaves: self.leaves }
+        Encoded {
+            fragment: self.fragment.with_text(text),
+            findings: self.findings,
+            unmeasured: self.unmeasured,
+            leaves: self.leaves,
+        }
     }
 }
 
@@ -305,11 +349,13 @@ pub struct LeafPlace {
 }
 
 /// A finished value.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Encoded {
     pub(crate) fragment: Fragment,
     /// How its tensors are.
     pub(crate) findings: Findings,
+    /// Names of tensors that were not measured, and why not.
+    pub(crate) unmeasured: Vec<(String, String)>,
     pub(crate) leaves: usize,
 }
 
@@ -317,6 +363,23 @@ impl Encoded {
     /// Whether a tensor in it is NaN or infinite somewhere.
     pub fn overflows(&self) -> bool {
         self.findings.overflows()
+    }
+}
+
+fn write_form(json: &mut JsonText, form: &Form<'_>) {
+    for (key, text) in [("layout", form.layout), ("stored_dtype", form.stored_dtype)] {
+        if let Some(text) = text {
+            json.key(key);
+            json.string(text);
+        }
+    }
+    if let Some(parts) = form.parts {
+        json.key("parts");
+        json.raw(parts);
+    }
+    if let Some(reason) = form.unmeasured {
+        json.key("unmeasured");
+        json.string(reason);
     }
 }
 

@@ -1,6 +1,8 @@
 //! Pieces of a record while they are put together: encoded values with holes for what is not known yet.
 
-use msprobe_dump::write::JsonText;
+use std::collections::HashMap;
+
+use msprobe_dump::write::{JsonText, RecordBody, SavedFile};
 use msprobe_tensor::Statistics;
 
 use crate::health::Part;
@@ -26,6 +28,8 @@ enum HoleKind {
     Statistics { ticket: usize, depth: usize, part: Part },
     /// The member `data_name`, if the tensors of the record are saved after all.
     DataName { name: String, depth: usize },
+    /// Nothing is missing: so many bytes from here on name a file that is being written.
+    File { len: usize, file: SavedFile },
     /// A whole value; `null` until it is filled.
     Leaf { index: usize },
 }
@@ -37,12 +41,13 @@ pub(crate) trait Fill {
         let _ = ticket;
         Statistics::default()
     }
-    /// Whether tensors are saved, so that their names belong into the record.
-    fn saves(&self) -> bool {
-        false
+    /// What became of a tensor's file. `None`: tensors are not saved, and their names do not belong into the record.
+    fn file(&self, name: &str) -> Option<SavedFile> {
+        let _ = name;
+        None
     }
     /// The value of a leaf.
-    fn leaf(&self, index: usize) -> Option<&str> {
+    fn leaf(&self, index: usize) -> Option<&RecordBody> {
         let _ = index;
         None
     }
@@ -54,11 +59,16 @@ pub(crate) struct Nothing;
 impl Fill for Nothing {}
 
 /// Fills in the names of saved tensors.
-pub(crate) struct Saved;
+pub(crate) struct Saved<'a>(pub(crate) &'a HashMap<String, SavedFile>);
 
-impl Fill for Saved {
-    fn saves(&self) -> bool {
-        true
+impl Fill for Saved<'_> {
+    fn file(&self, name: &str) -> Option<SavedFile> {
+        let file = self.0.get(name).cloned();
+        Some(
+            file.unwrap_or_else(|| {
+                SavedFile::unwritten("the tensor was gone before it was known to be wanted")
+            }),
+        )
     }
 }
 
@@ -73,6 +83,10 @@ impl Fragment {
 
     pub(crate) fn push_name_hole(&mut self, at: usize, name: String, depth: usize) {
         self.holes.push(Hole { at, kind: HoleKind::DataName { name, depth } });
+    }
+
+    pub(crate) fn push_file(&mut self, at: usize, len: usize, file: SavedFile) {
+        self.holes.push(Hole { at, kind: HoleKind::File { len, file } });
     }
 
     pub(crate) fn push_leaf_hole(&mut self, at: usize, index: usize) {
@@ -99,37 +113,76 @@ impl Fragment {
 
     /// The same with the figures of an accelerator in it, for good.
     pub(crate) fn settled(&self, fill: &impl Fill) -> Fragment {
-        Fragment::plain(self.render(fill))
+        let body = self.render(fill);
+        let mut settled = Fragment::plain(body.text().to_owned());
+        for (at, len, file) in body.files() {
+            settled.push_file(at, len, file.clone());
+        }
+        settled
     }
 
     /// The text with every hole filled.
-    pub(crate) fn render(&self, fill: &impl Fill) -> String {
+    pub(crate) fn render(&self, fill: &impl Fill) -> RecordBody {
         if self.holes.is_empty() {
-            return self.text.clone();
+            return self.text.clone().into();
         }
-        let mut out = String::with_capacity(self.text.len() + self.holes.len() * 64);
+        let mut out = Rendered::with_capacity(self.text.len() + self.holes.len() * 64);
         let mut from = 0;
         for hole in &self.holes {
-            out.push_str(&self.text[from..hole.at]);
+            out.text.push_str(&self.text[from..hole.at]);
             from = hole.at;
             match &hole.kind {
                 HoleKind::Statistics { ticket, depth, .. } => {
-                    out.push_str(&members(*depth, |json| {
+                    out.text.push_str(&members(*depth, |json| {
                         write_statistics(json, &fill.statistics(*ticket), NumberStyle::Torch, false);
                     }));
                 }
-                HoleKind::DataName { name, depth } if fill.saves() => {
-                    out.push_str(&members(*depth, |json| {
+                HoleKind::DataName { name, depth } => {
+                    let Some(file) = fill.file(name) else { continue };
+                    let mut len = 0;
+                    out.text.push_str(&members(*depth, |json| {
                         json.key("data_name");
+                        let before = json.len();
                         json.string(name);
+                        len = json.len() - before;
                     }));
+                    out.files.push((out.text.len() - len, len, file));
                 }
-                HoleKind::DataName { .. } => {}
-                HoleKind::Leaf { index } => out.push_str(fill.leaf(*index).unwrap_or("null")),
+                HoleKind::File { len, file } => out.files.push((out.text.len(), *len, file.clone())),
+                HoleKind::Leaf { index } => match fill.leaf(*index) {
+                    Some(leaf) => out.push(leaf),
+                    None => out.text.push_str("null"),
+                },
             }
         }
-        out.push_str(&self.text[from..]);
-        out
+        out.text.push_str(&self.text[from..]);
+        out.finish()
+    }
+}
+
+/// Text as it is put together, and the files it names.
+struct Rendered {
+    text: String,
+    files: Vec<(usize, usize, SavedFile)>,
+}
+
+impl Rendered {
+    fn with_capacity(bytes: usize) -> Rendered {
+        Rendered { text: String::with_capacity(bytes), files: Vec::new() }
+    }
+
+    fn push(&mut self, part: &RecordBody) {
+        let start = self.text.len();
+        self.text.push_str(part.text());
+        self.files.extend(part.files().map(|(at, len, file)| (start + at, len, file.clone())));
+    }
+
+    fn finish(self) -> RecordBody {
+        let mut body = RecordBody::from(self.text);
+        for (at, len, file) in self.files {
+            body.name_file(at, len, file);
+        }
+        body
     }
 }
 
@@ -170,20 +223,24 @@ impl Body {
     }
 
     /// The record's value, encoded for its place in the file.
-    pub(crate) fn render(&self, fill: &impl Fill) -> String {
+    pub(crate) fn render(&self, fill: &impl Fill) -> RecordBody {
         let bytes = self.members.iter().map(|(key, value)| key.len() + value.text.len() + 16).sum::<usize>();
         let mut json = JsonText::with_capacity(RECORD_DEPTH, bytes + 16);
+        let mut files = Vec::new();
         json.begin_object();
         for (key, value) in &self.members {
             json.key(key);
             if value.holes.is_empty() {
                 json.raw(&value.text);
             } else {
-                json.raw(&value.render(fill));
+                let member = value.render(fill);
+                json.raw(member.text());
+                let start = json.len() - member.text().len();
+                files.extend(member.files().map(|(at, len, file)| (start + at, len, file.clone())));
             }
         }
         json.end_object();
-        json.finish()
+        Rendered { text: json.finish(), files }.finish()
     }
 }
 

@@ -3,13 +3,15 @@
 //! gradient.
 
 use msprobe_dump::config::Task;
-use msprobe_dump::write::RecordId;
+use msprobe_dump::write::{RecordBody, RecordId};
 
 use crate::collector::{Collector, Finished};
 use crate::encoder::{Encoded, Saving};
-use crate::fragment::{self, Fill, Fragment, Nothing, Saved};
+use crate::fragment::{self, Fill, Fragment, Nothing};
 use crate::health::Watch;
 use crate::modules::ModuleId;
+use crate::notices::GivenHealth;
+use crate::overflow::Overflowing;
 
 /// The gradients of a module's parameters in this step.
 #[derive(Debug)]
@@ -76,10 +78,8 @@ impl Collector {
                 capacity_bytes: 0,
             });
             record.put_overflow(parameter, gradient);
-            let id = *record.id.get_or_insert_with(|| step.sink.open_record(name));
-            step.sink.set(id, name, record.body().render(&Saved), 0);
-            state.overflows.add(name, &mut state.notices);
-            return Finished::SaveTensors;
+            record.id.get_or_insert_with(|| step.sink.open_record(name));
+            return state.begin_overflowing(name, Overflowing::Gradients(module), GivenHealth::Unknown);
         }
         // None of a module that was not called in this step (backward after the next start).
         let record = state.gradients.entry(module).or_insert_with(|| GradientRecord {
@@ -99,7 +99,7 @@ impl Collector {
 impl GradientRecord {
     /// Puts figures that came from an accelerator into the record. The text, if there were any, and whether one of
     /// them is a reason to worry.
-    pub(crate) fn settle(&mut self, fill: &impl Fill, watch: Option<Watch>) -> Option<(String, bool)> {
+    pub(crate) fn settle(&mut self, fill: &impl Fill, watch: Option<Watch>) -> Option<(RecordBody, bool)> {
         let (mut changed, mut is_bad) = (false, false);
         for gradient in self.members.iter_mut().filter_map(|(_, slot)| slot.as_mut()) {
             if gradient.fragment.is_deferred() {
@@ -112,6 +112,14 @@ impl GradientRecord {
             }
         }
         changed.then(|| (self.body().render(&Nothing), is_bad))
+    }
+
+    /// The files of its gradients are being written. The text.
+    pub(crate) fn saved(&mut self, fill: &impl Fill) -> RecordBody {
+        for gradient in self.members.iter_mut().filter_map(|(_, slot)| slot.as_mut()) {
+            gradient.fragment = gradient.fragment.settled(fill);
+        }
+        self.body().render(&Nothing)
     }
 
     pub(crate) fn place(&self) -> (Option<RecordId>, usize) {

@@ -9,6 +9,7 @@ use msprobe_tensor::{Number, Statistics};
 
 use crate::encoder::Encoded;
 use crate::fragment::Fragment;
+use crate::notices::GivenHealth;
 
 /// What the figures of a tensor say.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,9 +69,26 @@ pub(crate) struct Findings {
     rest: Health,
     /// A number that is no tensor is NaN or infinite.
     odd_number: bool,
+    /// A tensor was not measured.
+    has_unmeasured: bool,
 }
 
 impl Findings {
+    pub(crate) fn note_unmeasured(&mut self) {
+        self.has_unmeasured = true;
+    }
+
+    /// What this says as the input of a call.
+    pub(crate) fn given(self) -> GivenHealth {
+        if self.overflows() {
+            GivenHealth::NotFinite
+        } else if self.has_unmeasured {
+            GivenHealth::Unknown
+        } else {
+            GivenHealth::Finite
+        }
+    }
+
     pub(crate) fn note(&mut self, part: Part, health: Health) {
         let known = match part {
             Part::First => &mut self.first,
@@ -91,6 +109,7 @@ impl Findings {
             out: self.out.max(other.out),
             rest: self.rest.max(other.rest),
             odd_number: self.odd_number || other.odd_number,
+            has_unmeasured: self.has_unmeasured || other.has_unmeasured,
         }
     }
 
@@ -281,7 +300,7 @@ mod tests {
     fn side(part: Part, health: Health) -> Encoded {
         let mut findings = Findings::default();
         findings.note(part, health);
-        Encoded { fragment: Fragment::default(), findings, leaves: 0 }
+        Encoded { findings, ..Encoded::default() }
     }
 
     #[test]

@@ -20,18 +20,20 @@ mod modules;
 mod notices;
 mod overflow;
 mod stacks;
+mod unmeasured;
 mod variables;
 
 pub use api_events::{ApiCall, ApiId};
 pub use backward::{BackwardBegin, Since};
 pub use collector::{Collector, Finished, StepPlace};
 pub use encoder::{
-    Encoded, Encoder, Figures, LeafPlace, MAX_DEPTH, Placement, PlacementKind, Saving, TensorValue, TooDeep,
+    Encoded, Encoder, Figures, Form, LeafPlace, MAX_DEPTH, Placement, PlacementKind, Saving, TensorValue,
+    TooDeep,
 };
 pub use flight::Occasion;
 pub use measure::{Measured, NumberStyle, measure};
 pub use module_events::ModuleCall;
 pub use modules::{ModuleId, Pass};
-pub use notices::Notice;
+pub use notices::{GivenHealth, Notice};
 pub use stacks::{FrameKey, StackId, StackRef, Stacks};
 pub use variables::Variable;

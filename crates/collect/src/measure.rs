@@ -1,7 +1,9 @@
 //! What is written about the elements of a tensor: the four statistics and, on demand, the checksum.
 
 use msprobe_dump::write::JsonText;
-use msprobe_tensor::{Number, Statistics, TensorView, crc32_of_bytes, statistics, statistics_and_crc32};
+use msprobe_tensor::{
+    DType, DTypeClass, Number, Statistics, TensorView, crc32_of_bytes, statistics, statistics_and_crc32,
+};
 
 /// The figures of one tensor.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -16,6 +18,44 @@ impl Measured {
     /// A tensor whose elements cannot be read: meta tensors, freed storage.
     pub fn unreadable() -> Measured {
         Measured::default()
+    }
+
+    /// With so many zeros besides, of the same dtype: a sparse tensor does not store them.
+    #[must_use]
+    pub fn with_zeros(mut self, zeros: u64, dtype: DType) -> Measured {
+        if zeros > 0 {
+            self.stats = with_zeros(self.stats, zeros, dtype);
+        }
+        self
+    }
+}
+
+fn with_zeros(stats: Statistics, zeros: u64, dtype: DType) -> Statistics {
+    let zero = match dtype {
+        DType::Bool => Number::Bool(false),
+        _ if matches!(dtype.class(), DTypeClass::Signed | DTypeClass::Unsigned) => Number::Int(0),
+        _ => Number::Float(0.0),
+    };
+    let count = stats.count + zeros;
+    let has_norm = !matches!(dtype.class(), DTypeClass::Bool | DTypeClass::Complex);
+    let nothing = Number::Float(0.0);
+    let mean = match stats.mean {
+        Some(mean) => Some(Number::Float(mean.as_f64() * (stats.count as f64 / count as f64))),
+        None => (stats.count == 0 && dtype != DType::Bool).then_some(nothing),
+    };
+    Statistics {
+        max: Some(stats.max.map_or(zero, |max| if max.as_f64() < 0.0 { zero } else { max })),
+        min: Some(stats.min.map_or(zero, |min| match min {
+            Number::Bool(_) => zero,
+            // NaN stays: no comparison with it holds.
+            _ if min.as_f64() > 0.0 => zero,
+            _ => min,
+        })),
+        mean,
+        norm: stats.norm.or((stats.count == 0 && has_norm).then_some(nothing)),
+        count,
+        zero_count: stats.zero_count + zeros,
+        ..stats
     }
 }
 
@@ -70,4 +110,45 @@ fn of_bools(stats: &Statistics, figure: impl Fn(f64, f64) -> f64) -> Option<Numb
         let ones = (stats.count - stats.zero_count) as f64;
         Number::Float(figure(ones, stats.count as f64))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(values: &[f32], zeros: u64) -> Statistics {
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let view = TensorView::contiguous(DType::F32, vec![values.len()], &bytes).unwrap();
+        measure(&view, false).with_zeros(zeros, DType::F32).stats
+    }
+
+    #[test]
+    fn zeros_that_are_not_stored_count() {
+        for values in [&[1.0, 3.0][..], &[-1.0, -3.0], &[2.0, -2.0], &[f32::INFINITY, 1.0], &[]] {
+            let all: Vec<f32> = values.iter().copied().chain([0.0; 6]).collect();
+            assert_eq!(with(values, 6), with(&all, 0), "{values:?}");
+        }
+        assert_eq!(with(&[-1.0], 0), with(&[-1.0], 0));
+        let nan = with(&[f32::NAN, 1.0], 2);
+        let is_nan = |number: Option<Number>| number.is_some_and(|number| number.as_f64().is_nan());
+        assert!([nan.max, nan.min, nan.mean, nan.norm].into_iter().all(is_nan));
+        assert_eq!((nan.count, nan.zero_count, nan.nan_count), (4, 2, 1));
+    }
+
+    #[test]
+    fn zeros_are_of_the_dtype() {
+        let none = |dtype| Measured::default().with_zeros(3, dtype).stats;
+        assert_eq!(none(DType::I64).max, Some(Number::Int(0)));
+        assert_eq!(none(DType::Bool).max, Some(Number::Bool(false)));
+        assert_eq!((none(DType::Bool).mean, none(DType::Bool).norm), (None, None));
+        assert_eq!((none(DType::C64).mean, none(DType::C64).norm), (Some(Number::Float(0.0)), None));
+        let both = |min| Statistics {
+            max: Some(Number::Bool(true)),
+            min: Some(Number::Bool(min)),
+            count: 2,
+            ..Statistics::default()
+        };
+        let stats = with_zeros(both(true), 1, DType::Bool);
+        assert_eq!((stats.max, stats.min), (Some(Number::Bool(true)), Some(Number::Bool(false))));
+    }
 }

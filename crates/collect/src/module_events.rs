@@ -9,9 +9,10 @@ use msprobe_dump::names::Direction;
 use crate::backward::{BackwardBegin, FinishedPass, Since, Wanted};
 use crate::collector::{Collector, Finished, State};
 use crate::encoder::{Encoded, Saving};
-use crate::fragment::{Body, Saved};
+use crate::fragment::Body;
 use crate::health::Alarm;
 use crate::modules::{ModuleId, Pass};
+use crate::notices::GivenHealth;
 use crate::stacks::StackRef;
 
 /// A forward call of a module that has begun.
@@ -130,13 +131,18 @@ impl Collector {
             let input = call.input.iter().flat_map(|(args, kwargs)| [args, kwargs]);
             watch.values(input.chain(&output).chain(&parameters))
         });
+        let mut given = GivenHealth::Unknown;
         if let Some((args, kwargs)) = call.input {
+            given = args.findings.and(kwargs.findings).given();
             overflows |= args.overflows() || kwargs.overflows();
             body = body.with("input_args", args.fragment).with("input_kwargs", kwargs.fragment);
         }
         for (key, value) in [("output", output), ("parameters", parameters)] {
             if let Some(value) = value {
                 overflows |= value.overflows();
+                if key == "parameters" && value.overflows() && given == GivenHealth::Finite {
+                    given = GivenHealth::FiniteButParameters;
+                }
                 body = body.with(key, value.fragment);
             }
         }
@@ -145,7 +151,7 @@ impl Collector {
         }
         let body = body.with_bool("is_recompute", stack.is_recompute);
         if saving == Saving::IfOverflow {
-            return if overflows { self.write_overflow(name, &body) } else { Finished::Done };
+            return if overflows { self.state().begin_overflow(name, body, given) } else { Finished::Done };
         }
         self.state().write_record(self, None, name, body, alarm)
     }
@@ -277,9 +283,9 @@ impl State {
         saving: Saving,
         finished: FinishedPass,
     ) -> Finished {
-        let Some(step) = &self.step else { return Finished::Done };
         let mut body = Body::default();
         let overflows = finished.overflows();
+        let given = finished.given();
         let alarm = collector.watch.map_or_else(Alarm::default, |watch| {
             watch.values(finished.gradients(decision.input, decision.output))
         });
@@ -294,9 +300,7 @@ impl State {
             if !overflows {
                 return Finished::Done;
             }
-            step.sink.append(name, body.render(&Saved));
-            self.overflows.add(name, &mut self.notices);
-            return Finished::SaveTensors;
+            return self.begin_overflow(name, body, given);
         }
         self.write_record(collector, None, name, body, alarm)
     }

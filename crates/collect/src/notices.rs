@@ -7,6 +7,8 @@ pub enum Notice {
     Overflow {
         /// The record.
         name: String,
+        /// What it was given.
+        given: GivenHealth,
     },
     /// As many overflows as were asked for; collection is over.
     OverflowsReached {
@@ -24,6 +26,30 @@ pub enum Notice {
     NoStep,
 }
 
+/// Whether a call that overflowed was given what is not finite.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GivenHealth {
+    /// All of its input is finite.
+    Finite,
+    /// So is its input, but its parameters are not.
+    FiniteButParameters,
+    /// Some of its input is NaN or infinite: it was so before.
+    NotFinite,
+    /// Its input is not recorded, or was not measured.
+    Unknown,
+}
+
+impl GivenHealth {
+    fn sentence(self) -> &'static str {
+        match self {
+            GivenHealth::Finite => " Its input was finite.",
+            GivenHealth::FiniteButParameters => " Its input was finite, its parameters were not.",
+            GivenHealth::NotFinite => " Its input was already not finite, so look for an earlier call.",
+            GivenHealth::Unknown => "",
+        }
+    }
+}
+
 impl Notice {
     /// Whether it is a warning rather than information.
     pub fn is_warning(&self) -> bool {
@@ -33,7 +59,9 @@ impl Notice {
     /// The text of the log line.
     pub fn text(&self) -> String {
         match self {
-            Notice::Overflow { name } => format!("msprobe is collecting data on {name}. Overflow detected."),
+            Notice::Overflow { name, given } => {
+                format!("msprobe is collecting data on {name}. Overflow detected.{}", given.sentence())
+            }
             Notice::OverflowsReached { count } => {
                 format!("[msprobe] Reached the preset overflow times, current overflow times: {count}.")
             }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use msprobe_dump::write::RecordId;
+use msprobe_dump::write::{RecordBody, RecordId};
 
 use crate::collector::Collector;
 use crate::encoder::{Encoded, LeafPlace, Saving};
@@ -24,12 +24,12 @@ pub struct Variable {
 #[derive(Debug)]
 struct Content {
     structure: Fragment,
-    leaves: Vec<Option<String>>,
+    leaves: Vec<Option<RecordBody>>,
 }
 
 impl Fill for Content {
-    fn leaf(&self, index: usize) -> Option<&str> {
-        self.leaves.get(index)?.as_deref()
+    fn leaf(&self, index: usize) -> Option<&RecordBody> {
+        self.leaves.get(index)?.as_ref()
     }
 }
 

@@ -14,14 +14,19 @@ pub(crate) struct Array {
 }
 
 impl Array {
-    /// Opens an `.npy` file; otherwise says why it cannot be used.
+    /// Opens an `.npy` file of a dump; otherwise says why it cannot be used.
     pub(crate) fn open(path: &Path) -> Result<Array, String> {
-        let file = TensorFile::open(path).map_err(|error| error.to_string())?;
+        let file = TensorFile::open_found(path).map_err(|error| error.to_string())?;
         if file.format() != Format::Npy {
             return Err(format!("cannot read {}: it is not an .npy file", path.display()));
         }
         file.view(0).map_err(|error| error.to_string())?;
         Ok(Array { file })
+    }
+
+    /// Bytes of the file behind the array.
+    pub(crate) fn trailing_bytes(&self) -> u64 {
+        self.file.trailing_bytes()
     }
 
     /// The elements. `None` only if the file changed under our feet.

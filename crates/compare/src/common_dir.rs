@@ -1,6 +1,7 @@
 //! Arrays saved one by one by MindSpore programs, compared directory by directory.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
@@ -12,7 +13,7 @@ use crate::array::{Array, figures, number_text, shape_text};
 use crate::console::{Console, LimitedWarnings};
 use crate::directories::{Directory, walk};
 use crate::error::{Code, CompareError};
-use crate::output::{make_directory, publish};
+use crate::output::{make_directory_in, publish};
 use crate::python_text::{float_repr, list_of_texts};
 use crate::table::{COMMON_HEADERS, STATISTICS_HEADERS};
 use crate::tensor_pair::METRIC_HEADERS;
@@ -54,10 +55,9 @@ pub fn compare_common_dirs(
             continue;
         };
         let rows = rows(&targets, &groups(golden), map, console);
-        let directory = output.join(relative);
-        make_directory(&directory)?;
+        let directory = make_directory_in(output, relative)?;
         let path = directory.join("result.csv");
-        publish(&path, console, |hidden| write(hidden, &rows))?;
+        publish(&path, console, |file| write(file, &rows))?;
         written.push(path);
     }
     if written.is_empty() {
@@ -170,8 +170,8 @@ fn text(figure: &Cell, dtype: DType) -> String {
     }
 }
 
-fn write(path: &Path, rows: &[Vec<String>]) -> io::Result<()> {
-    let mut writer = csv::Writer::from_path(path)?;
+fn write(file: &mut File, rows: &[Vec<String>]) -> io::Result<()> {
+    let mut writer = csv::Writer::from_writer(file);
     writer.write_record(headers())?;
     for row in rows {
         writer.write_record(row)?;

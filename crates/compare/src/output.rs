@@ -1,30 +1,42 @@
-//! Files a comparison leaves: named with the time; what cannot be written is an error of the comparison.
+//! Files a comparison leaves; what cannot be written is an error of the comparison.
 
+use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use msprobe_report::output;
+pub use msprobe_report::output::timestamp;
 
 use crate::console::Console;
 use crate::error::{Code, CompareError};
-
-/// Local time as file names carry it: `20261116093007`.
-pub fn timestamp() -> String {
-    chrono::Local::now().format("%Y%m%d%H%M%S").to_string()
-}
 
 /// Makes a directory for results, with its parents, for the user and the group.
 pub fn make_directory(path: &Path) -> Result<(), CompareError> {
     output::make_directory(path).map_err(|error| cannot_write(path, &error))
 }
 
-/// Writes a file that is complete under its name or not there. `write` gets the path to fill.
+/// Makes a directory in the one for results, without following links in there.
+pub fn make_directory_in(root: &Path, relative: impl AsRef<Path>) -> Result<PathBuf, CompareError> {
+    let relative = relative.as_ref();
+    output::make_directory_in(root, relative).map_err(|error| cannot_write(&root.join(relative), &error))
+}
+
+/// Writes a file of a fixed name, complete or not at all. One that was there is kept under its time, and that is said.
 pub fn publish(
     path: &Path,
     console: &dyn Console,
-    write: impl FnOnce(&Path) -> io::Result<()>,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> Result<(), CompareError> {
     output::publish(path, console, write).map_err(|error| cannot_write(path, &error))
+}
+
+/// Writes a file whose name carries a time, complete or not at all. While the name is taken the time goes on; the path the
+/// file got is given back.
+pub fn publish_stamped(
+    path: &Path,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> Result<PathBuf, CompareError> {
+    output::publish_numbered(path, write).map_err(|error| cannot_write(path, &error))
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> CompareError {

@@ -69,13 +69,15 @@ pub struct TensorComparison {
     pub message: String,
     /// Everything measured, for verdicts; complex numbers whole. `None` if the two could not be put side by side.
     pub pair: Option<PairMetrics>,
+    /// Why the two could not be put side by side, where there should have been two.
+    pub gap: Option<String>,
 }
 
 impl TensorComparison {
     fn refused(cell: MetricCell, message: impl Into<String>) -> TensorComparison {
         let metrics = [cell; 6];
         let accuracy = accuracy(&metrics[0], &metrics[2]);
-        TensorComparison { metrics, accuracy, message: message.into(), pair: None }
+        TensorComparison { metrics, accuracy, message: message.into(), pair: None, gap: None }
     }
 
     /// The target has no file (a scalar, null), or nothing was matched with it.
@@ -92,6 +94,13 @@ impl TensorComparison {
     pub fn not_read(target: &str, golden: &str) -> TensorComparison {
         let message = format!("Dump file: ['{target}', '{golden}'] not found or read failed.");
         Self::refused(UNSUPPORTED, message)
+    }
+
+    /// The same, with the reason why the two could not be put side by side.
+    #[must_use]
+    pub fn because(mut self, reason: impl Into<String>) -> TensorComparison {
+        self.gap = Some(reason.into());
+        self
     }
 
     /// The target has no elements.
@@ -148,16 +157,21 @@ type Measure = fn(&TensorView<'_>, &TensorView<'_>) -> Result<Option<PairMetrics
 
 fn compare_measured(target: &TensorView<'_>, golden: &TensorView<'_>, measure: Measure) -> TensorComparison {
     if target.numel() == 0 {
-        return TensorComparison::empty();
+        let same = target.shape() == golden.shape();
+        let empty = TensorComparison::empty();
+        return if same { empty } else { empty.because("only one of the two files is without elements") };
     }
     if target.shape() != golden.shape() {
-        return TensorComparison::shapes_differ();
+        let (shape, other) = (target.shape(), golden.shape());
+        return TensorComparison::shapes_differ().because(format!("the files hold {shape:?} and {other:?}"));
     }
+    let no_numbers =
+        || TensorComparison::unreadable().because("what the files hold cannot be compared as numbers");
     let Ok(Some(pair)) = measure(target, golden) else {
-        return TensorComparison::unreadable();
+        return no_numbers();
     };
     let Some(columns) = Columns::of(target, golden, &pair) else {
-        return TensorComparison::unreadable();
+        return no_numbers();
     };
     if !target.shape().is_empty() {
         return columns.tensor(target, golden);
@@ -165,7 +179,7 @@ fn compare_measured(target: &TensorView<'_>, golden: &TensorView<'_>, measure: M
     // The absolute error of a scalar is always taken in the arithmetic of its own dtype.
     match compare_pair(target, golden) {
         Ok(Some(whole)) => Columns { whole, ..columns }.scalar(target.dtype()),
-        _ => TensorComparison::unreadable(),
+        _ => no_numbers(),
     }
 }
 
@@ -255,7 +269,7 @@ impl Columns {
 
     fn finish(&self, metrics: [MetricCell; 6], message: String) -> TensorComparison {
         let accuracy = accuracy(&metrics[0], &metrics[2]);
-        TensorComparison { metrics, accuracy, message, pair: Some(self.whole) }
+        TensorComparison { metrics, accuracy, message, pair: Some(self.whole), gap: None }
     }
 }
 
@@ -305,7 +319,8 @@ mod tests {
     fn a_scalar_against_a_vector_is_a_difference_of_shapes() {
         let one = TensorView::contiguous(DType::U8, vec![], &[1]).unwrap();
         let two = TensorView::contiguous(DType::U8, vec![2], &[1, 2]).unwrap();
-        assert_eq!(compare_tensors(&one, &two), TensorComparison::shapes_differ());
+        let differ = TensorComparison::shapes_differ().because("the files hold [] and [2]");
+        assert_eq!(compare_tensors(&one, &two), differ);
         assert_eq!(compare_tensors(&two, &one).accuracy, "Unmatched");
     }
 

@@ -17,6 +17,8 @@ use crate::error::{Code, CompareError};
 const MAX_DEPTH: usize = 32;
 /// Values an alias stands for count each time it is used; more than this many are refused.
 const MAX_ALIASED: usize = 1_000_000;
+/// Files with more values are refused, written out or not.
+const MAX_VALUES: usize = 4 << 20;
 /// Larger files are refused.
 const MAX_SIZE_BYTES: u64 = 1 << 30;
 
@@ -89,6 +91,10 @@ pub(crate) fn read(path: &Path) -> Result<Rc<Node>, CompareError> {
             let message = format!("The mapping file {shown} is nested more than {MAX_DEPTH} levels deep");
             CompareError::new(Code::RecursionLimit, message)
         }
+        Problem::TooMany => {
+            let message = format!("The mapping file {shown} has more than {MAX_VALUES} values");
+            CompareError::new(Code::InvalidFile, message).with_hint("give a mapping of fewer names")
+        }
         Problem::Aliases => {
             let message = format!("The aliases of the mapping file {shown} stand for too many values");
             CompareError::new(Code::InvalidFile, message).with_hint("write the values out")
@@ -110,6 +116,8 @@ pub(crate) enum Problem {
     TooDeep,
     #[error("its aliases stand for too many values")]
     Aliases,
+    #[error("it has more than {MAX_VALUES} values")]
+    TooMany,
 }
 
 /// A finished value with what is needed to bound what is made of it.
@@ -178,8 +186,14 @@ pub(crate) fn parse(text: &str) -> Result<Rc<Node>, Problem> {
     let mut anchored: HashMap<usize, Built> = HashMap::new();
     let mut aliased = 0usize;
     let mut root: Option<Built> = None;
+    let mut values = 0usize;
     while let Some(event) = parser.next_event() {
         let (event, _) = event.map_err(|error| Problem::Syntax(error.to_string()))?;
+        // A value takes fifty times the room of the two bytes it can be written with.
+        values += 1;
+        if values > MAX_VALUES {
+            return Err(Problem::TooMany);
+        }
         let (built, anchor) = match event {
             Event::SequenceStart(anchor, _) | Event::MappingStart(anchor, _) => {
                 if open.len() >= MAX_DEPTH {
@@ -280,6 +294,8 @@ mod tests {
             writeln!(chain, "- &a{level} [*a{}]", level - 1).unwrap();
         }
         assert_eq!(parse(&chain), Err(Problem::TooDeep));
+
+        assert_eq!(parse(&format!("[{}]", "a,".repeat(MAX_VALUES))), Err(Problem::TooMany));
 
         for nested in ["[", "{a: ", "- ", "? ", "- ? "] {
             assert!(parse(&nested.repeat(100_000)).is_err(), "{nested}");

@@ -89,7 +89,7 @@ fn the_recorded_case_byte_for_byte() {
     let mut expected: Vec<&str> = pictures.split_whitespace().collect();
     expected.sort_unstable();
     assert_eq!(names, expected);
-    assert_eq!(outcome.status(), Status::Suspect);
+    assert_eq!(outcome.status(), Status::Diverged);
     assert_eq!(
         outcome.lines()[0],
         "step 0: 4 of 7 parameters begin below 0.97, first in backward order: norm.weight"
@@ -273,13 +273,20 @@ fn what_is_left_out_or_replaced_is_mentioned() {
     fs::write(runs.path("out/rank0/similarities.csv"), "old").unwrap();
     let listener = Listener::default();
     let sides = [runs.path("a"), runs.path("b")];
-    compare_ranks([&sides[0], &sides[1]], &quick(&runs.path("out")), &listener).unwrap();
+    let outcome = compare_ranks([&sides[0], &sides[1]], &quick(&runs.path("out")), &listener).unwrap();
     let said = listener.0.into_inner().unwrap();
     let warnings: Vec<&str> =
         said.iter().filter(|(level, _)| *level == Level::Warning).map(|(_, text)| text.as_str()).collect();
     assert_eq!(warnings.len(), 4, "{warnings:?}");
-    for (warning, piece) in warnings.iter().zip(["b: rank3", "step7", "stranger", "csv will be deleted"]) {
+    for (warning, piece) in warnings.iter().zip(["b: rank3", "step7", "stranger", "csv was there already"]) {
         assert!(warning.contains(piece), "{warning}");
+    }
+    // And it is counted: this is no complete comparison.
+    assert_eq!(outcome.status(), Status::Incomplete);
+    for (failure, piece) in
+        outcome.failures.iter().zip(["b/rank3 is in one run only", "step7", "stranger is only in"])
+    {
+        assert!(failure.contains(piece), "{failure}");
     }
     assert!(runs.table().starts_with("step,0"));
 }
@@ -332,9 +339,10 @@ fn thresholds_decide() {
     write_step(&runs.path("b/rank0"), 1, &[("w", &[1, 1, 0, 0])]);
     let sides = [runs.path("a"), runs.path("b")];
     for (first, fall, status) in
-        [(0.97, 0.03, Status::Suspect), (0.75, 0.2, Status::Suspect), (0.75, 0.25, Status::Ok)]
+        [(0.97, 0.03, Status::Diverged), (0.75, 0.2, Status::Diverged), (0.75, 0.25, Status::WithinTolerance)]
     {
-        let options = Options { thresholds: Thresholds { first, fall }, ..quick(&runs.path("out")) };
+        let options =
+            Options { thresholds: Thresholds::new(first, fall, Some(0.0), None), ..quick(&runs.path("out")) };
         assert_eq!(compare_either([&sides[0], &sides[1]], &options, &Silent).unwrap().status(), status);
     }
 }

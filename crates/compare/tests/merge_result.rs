@@ -8,7 +8,7 @@ use std::path::Path;
 
 use msprobe_compare::console::Silent;
 use msprobe_compare::error::Code;
-use msprobe_compare::merge_result::merge_result;
+use msprobe_compare::merge_result::{Merged, merge_result};
 use msprobe_report::VecRows;
 use msprobe_report::{Cell, Sheet, write_workbook};
 use recorded::{Notes, Value, assert_rows, case, rendering, workbook};
@@ -19,7 +19,9 @@ const INDEXES: [&str; 3] = ["Max diff", "L2norm diff", "MeanRelativeErr"];
 fn recorded_ranks() {
     let (case, output) = (case("merge_result_statistics"), tempfile::tempdir().unwrap());
     let notes = Notes::default();
-    let path = merge_result(&case.join("input"), output.path(), &case.join("config.yaml"), &notes).unwrap();
+    let merged = merge_result(&case.join("input"), output.path(), &case.join("config.yaml"), &notes).unwrap();
+    assert_eq!(merged.left_out, []);
+    let path = merged.path;
     let name = path.file_name().unwrap().to_str().unwrap();
     assert!(name.starts_with("multi_ranks_compare_merge_"), "{name}");
     let sheets = workbook(&path);
@@ -54,7 +56,7 @@ fn write_result(path: &Path, rows: &[(&str, Cell)], headers: &str) {
         .zip(&parts)
         .map(|(name, rows)| Sheet { name: (*name).to_owned(), headers: headers.clone(), rows })
         .collect();
-    write_workbook(path, &sheets).unwrap();
+    write_workbook(std::fs::File::create(path).unwrap(), &sheets).unwrap();
 }
 
 #[test]
@@ -70,7 +72,9 @@ fn further_sheets_and_foreign_tables() {
     let config = root.path().join("config.yaml");
     fs::write(&config, "api: [B.y, A.x, A]\ncompare_index: [Max diff]\n").unwrap();
     let notes = Notes::default();
-    let path = merge_result(root.path(), &root.path().join("out"), &config, &notes).unwrap();
+    let Merged { path, left_out } =
+        merge_result(root.path(), &root.path().join("out"), &config, &notes).unwrap();
+    assert_eq!(left_out, [3, 4]);
     let sheets = workbook(&path);
     assert_eq!(sheets.len(), 1);
     let table = &sheets[0].1;
@@ -106,4 +110,51 @@ fn too_little_to_merge() {
         fs::write(root.path().join(format!("compare_result_rank{rank}_20250101000000.xlsx")), "").unwrap();
     }
     assert_eq!(merge(), "Nothing to merge.");
+}
+
+/// An archive with these parts, compressed.
+fn archive(path: &Path, parts: &[(&str, &[u8], usize)]) {
+    use std::io::Write;
+    let mut zip = zip::ZipWriter::new(fs::File::create(path).unwrap());
+    let options =
+        zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Deflated);
+    for (name, piece, count) in parts {
+        zip.start_file(*name, options).unwrap();
+        for _ in 0..*count {
+            zip.write_all(piece).unwrap();
+        }
+    }
+    zip.finish().unwrap();
+}
+
+#[test]
+fn workbooks_that_would_fill_the_memory_are_left_out() {
+    let root = tempfile::tempdir().unwrap();
+    let file = |rank: u32| root.path().join(format!("compare_result_rank{rank}_20250101000000.xlsx"));
+    for rank in 0..2 {
+        write_result(&file(rank), &[("A.x.0", Cell::Int(1))], HEADERS);
+    }
+    let texts = "xl/sharedStrings.xml";
+    // Readers make room for as many texts as a workbook promises.
+    archive(&file(2), &[(texts, b"<sst uniqueCount=\"999999999999999999\"><si/></sst>", 1)]);
+    let many = b"<si><t>a</t></si>".repeat(1 << 10);
+    archive(&file(3), &[(texts, b"<sst>", 1), ("xl/worksheets/sheet1.xml", &many, 9 << 10)]);
+    let long = vec![b'a'; 1 << 20];
+    archive(&file(4), &[(texts, &long, 300)]);
+    assert!([3, 4].iter().all(|rank| fs::metadata(file(*rank)).unwrap().len() < 1 << 20));
+    std::os::unix::fs::symlink(file(0), file(5)).unwrap();
+    let config = root.path().join("config.yaml");
+    fs::write(&config, "api: [A.x]\ncompare_index: [Max diff]\n").unwrap();
+    let notes = Notes::default();
+    let Merged { path, left_out } =
+        merge_result(root.path(), &root.path().join("out"), &config, &notes).unwrap();
+    assert_eq!(left_out, [2, 3, 4, 5]);
+    assert_eq!(workbook(&path)[0].1.headers, ["NPU Name", "rank0", "rank1"]);
+    let mut notes = notes.take();
+    notes.sort();
+    assert_eq!(notes.len(), 4, "{notes:?}");
+    for (note, why) in notes.iter().zip(["texts", "texts", "bytes in one cell or tag", "it is a link"]) {
+        assert!(note.contains("is not merged") && note.contains(why), "{note}");
+    }
+    assert!(notes[0].contains("hint: "), "{}", notes[0]);
 }

@@ -8,6 +8,7 @@ pub mod grad_probe;
 pub mod hash;
 pub mod key_data;
 pub mod names;
+mod nearness;
 pub mod read;
 mod words;
 pub mod write;

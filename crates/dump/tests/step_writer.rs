@@ -7,7 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use msprobe_dump::write::{FLUSH_INTERVAL, Files, HOLD_BYTES, HOLD_TIME, Header, JsonText, StepWriter};
+use msprobe_dump::write::{
+    FLUSH_INTERVAL, Files, HOLD_BYTES, HOLD_TIME, Header, JsonText, QUEUE_BYTES, RecordBody, StepSink,
+    StepWriter, Target, TensorPool,
+};
+use msprobe_tensor::{DType, TensorView};
 use serde_json::{Value, json};
 
 fn header() -> Header {
@@ -325,4 +329,131 @@ fn a_failure_is_told_and_ends_it() {
     assert_eq!(writer.finish(), Err(error));
     let missing = StepWriter::create(&place, &header(), Files::Dump).unwrap_err();
     assert_eq!(missing.path, place.join("dump.json"));
+}
+
+/// A record that names a file which this pool is about to write.
+fn naming(pool: &TensorPool, dir: &Path, name: &str, bytes: usize) -> RecordBody {
+    let data = vec![1u8; bytes];
+    let view = TensorView::contiguous(DType::U8, vec![bytes], &data).unwrap();
+    let file = pool.save(dir.join(name), &view);
+    let mut text = JsonText::new(2);
+    text.begin_object();
+    text.key("data_name");
+    let at = text.len();
+    text.string(name);
+    let len = text.len() - at;
+    text.end_object();
+    let mut body = RecordBody::from(text.finish());
+    body.name_file(at, len, file);
+    body
+}
+
+/// Keeps the only thread of a pool busy until told otherwise.
+fn stop_pool(pool: &TensorPool, dir: &Path) -> std::sync::mpsc::Sender<()> {
+    let (go, wait) = std::sync::mpsc::channel::<()>();
+    pool.save_text(Target { path: dir.join("stopper"), modified: None }, move || {
+        let _ = wait.recv();
+        String::new()
+    });
+    go
+}
+
+#[test]
+fn records_come_after_their_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let pool = TensorPool::new(1, 64 << 20).unwrap();
+    let sink =
+        StepSink::from(StepWriter::create_with_tensors(dir.path(), &header(), Files::Dump, &pool).unwrap());
+    sink.append("first", "1".into());
+    sink.flush().unwrap();
+    let go = stop_pool(&pool, dir.path());
+    let open = sink.open_record("open");
+    let id = sink.set(open, "open", "2".into(), 60);
+    sink.append("second", naming(&pool, dir.path(), "second.pt", 9));
+    sink.append("third", "3".into());
+    sink.set(id, "open", naming(&pool, dir.path(), "open.pt", 9), 60);
+    // Everything that can be seen is seen by now, and nothing else.
+    assert!(comes_true(PATIENCE, || names(dir.path()) == ["first", "open"]));
+    thread::sleep(FLUSH_INTERVAL * 2);
+    assert_eq!(data(dir.path())[1], ("open".into(), json!(2)));
+    assert_eq!(names(dir.path()), ["first", "open"]);
+    go.send(()).unwrap();
+    assert!(comes_true(PATIENCE, || names(dir.path()) == ["first", "open", "second", "third"]));
+    sink.flush().unwrap();
+    assert_eq!(data(dir.path())[1].1, json!({"data_name": "open.pt"}));
+    assert_eq!(data(dir.path())[2].1, json!({"data_name": "second.pt"}));
+}
+
+#[test]
+fn a_flush_and_the_end_wait_for_files() {
+    for by_flush in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let pool = TensorPool::new(1, 64 << 20).unwrap();
+        let sink = StepSink::from(writer(dir.path()));
+        let go = stop_pool(&pool, dir.path());
+        sink.append("a", naming(&pool, dir.path(), "a.pt", 9));
+        let thread = thread::spawn(move || {
+            if by_flush {
+                sink.flush().unwrap();
+            }
+            drop(sink);
+        });
+        thread::sleep(Duration::from_millis(50));
+        assert!(!thread.is_finished());
+        go.send(()).unwrap();
+        thread.join().unwrap();
+        assert_eq!(data(dir.path()), [("a".to_owned(), json!({"data_name": "a.pt"}))]);
+    }
+}
+
+#[test]
+fn files_that_could_not_be_written_are_not_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let pool = TensorPool::new(2, 64 << 20).unwrap();
+    let sink = StepSink::from(writer(dir.path()));
+    sink.append("good", naming(&pool, dir.path(), "good.pt", 9));
+    pool.wait();
+    sink.append("bad", naming(&pool, &dir.path().join("missing"), "bad.pt", 9));
+    pool.wait();
+    sink.append("late", naming(&pool, dir.path(), "late.pt", 9));
+    sink.flush().unwrap();
+    let data = data(dir.path());
+    assert_eq!(data[0].1, json!({"data_name": "good.pt"}));
+    for (_, record) in &data[1..] {
+        assert_eq!(record["data_name"], Value::Null);
+        assert!(record["unwritten"].as_str().unwrap().contains("No such file"), "{record}");
+    }
+}
+
+/// Who records more than the disk takes waits: for the files of the pool, and for records that wait for files.
+#[test]
+fn much_of_everything_neither_grows_nor_gets_stuck() {
+    let dir = tempfile::tempdir().unwrap();
+    let pool = TensorPool::new(2, 64 << 10).unwrap();
+    let sink = StepSink::from(writer(dir.path()));
+    let text = "x".repeat(QUEUE_BYTES / 100);
+    thread::scope(|scope| {
+        for worker in 0..3 {
+            let (sink, pool, dir, text) = (&sink, &pool, dir.path(), &text);
+            scope.spawn(move || {
+                for call in 0..60 {
+                    let name = format!("{worker}.{call}");
+                    let id = sink.open_record(&name);
+                    let body = naming(pool, dir, &format!("{name}.pt"), 30_000);
+                    let id = sink.set(id, &name, format!("\"{text}\"").into(), 0);
+                    if call % 3 == 0 {
+                        sink.flush().unwrap();
+                    }
+                    sink.close(id, &name, body);
+                }
+            });
+        }
+    });
+    sink.flush().unwrap();
+    let data = data(dir.path());
+    assert_eq!(data.len(), 180);
+    for (name, record) in data {
+        assert_eq!(record, json!({"data_name": format!("{name}.pt")}));
+        assert!(dir.path().join(format!("{name}.pt")).is_file());
+    }
 }

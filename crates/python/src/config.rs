@@ -23,9 +23,11 @@ pub(crate) fn resolve_config(
 ) -> PyResult<(Option<PyConfig>, Log, Option<Refused>)> {
     let overrides = read_overrides(overrides_json)?;
     Ok(match py.detach(|| Config::from_json(text, &overrides)) {
-        Ok(Resolved { config, log }) => (Some(PyConfig { inner: config }), lines(log), None),
-        Err(ConfigError { class, code, message, log }) => {
-            (None, lines(log), Some((class.python_name(), code, message)))
+        Ok(Resolved { config, log, remarks }) => {
+            (Some(PyConfig { inner: config }), lines(remarks, log), None)
+        }
+        Err(ConfigError { class, code, message, log, remarks }) => {
+            (None, lines(remarks, log), Some((class.python_name(), code, message)))
         }
     })
 }
@@ -46,8 +48,8 @@ fn read_overrides(json: &str) -> PyResult<Overrides> {
     }
 }
 
-fn lines(log: Vec<LogLine>) -> Log {
-    log.into_iter().map(|line| (line.level.to_string(), line.text)).collect()
+fn lines(remarks: Vec<LogLine>, log: Vec<LogLine>) -> Log {
+    remarks.into_iter().chain(log).map(|line| (line.level.to_string(), line.text)).collect()
 }
 
 /// A configuration that was accepted.
@@ -142,6 +144,18 @@ impl PyConfig {
     #[getter]
     fn async_dump(&self) -> bool {
         self.inner.async_dump
+    }
+
+    /// What random numbers start from; `None` leaves them alone.
+    #[getter]
+    fn seed(&self) -> Option<u32> {
+        self.inner.seed
+    }
+
+    /// Whether torch uses deterministic algorithms only; `None` leaves it as it is.
+    #[getter]
+    fn is_deterministic(&self) -> Option<bool> {
+        self.inner.is_deterministic
     }
 
     /// Whether records stay in memory until something goes wrong.

@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
+use msprobe_report::output::save;
 use msprobe_tensor::TensorView;
 use msprobe_tensor::files::{FileError, TensorFile, npy, pt_write};
 use pyo3::exceptions::{PyKeyError, PyOSError};
@@ -41,25 +41,16 @@ pub(crate) fn write_pt_dict(
     written.map_err(|error| os_error(&path, &error))
 }
 
-/// Tells the unfinished files of this process apart.
-static PARTS: AtomicU64 = AtomicU64::new(0);
-
-/// Writes beside the final name and renames, so that a file under that name is always whole.
-fn write_whole(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.{}.part", std::process::id(), PARTS.fetch_add(1, Ordering::Relaxed)));
-    let part = path.with_file_name(name);
-    let written = File::create(&part).and_then(|file| {
+/// A file under that name is always whole.
+fn write_whole(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<&mut File>) -> io::Result<()>,
+) -> io::Result<()> {
+    save(path, |file| {
         let mut out = BufWriter::new(file);
         write(&mut out)?;
         out.flush()
-    });
-    let result = written.and_then(|()| std::fs::rename(&part, path));
-    if result.is_err() {
-        // The error that matters is the one above.
-        let _ = std::fs::remove_file(&part);
-    }
-    result
+    })
 }
 
 /// `OSError` as Python itself raises it: the number picks the subclass, the path is its `filename`.

@@ -9,18 +9,24 @@ mod config;
 mod exceptions;
 mod files;
 mod gradients;
+mod intercept;
 mod key_data;
 mod metrics;
 mod tensor;
 
 use std::ffi::OsString;
 
+use msprobe_tensor::memory::Fund;
 use pyo3::prelude::*;
 
-/// Runs the msprobe command; `argv[0]` is the program's name. Returns the exit code.
+/// A lack of memory ends collection, not training.
+#[global_allocator]
+static MEMORY: Fund = Fund;
+
+/// Runs the msprobe command in a process that is nothing else; `argv[0]` is the program's name. Returns the exit code.
 #[pyfunction]
 fn run_cli(py: Python<'_>, argv: Vec<OsString>) -> u8 {
-    py.detach(|| msprobe_cli::run(argv) as u8)
+    py.detach(|| msprobe_cli::run_process(argv) as u8)
 }
 
 #[pymodule]
@@ -40,6 +46,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(files::tensor_names, module)?)?;
     module.add_function(wrap_pyfunction!(files::read_tensor, module)?)?;
     module.add_function(wrap_pyfunction!(compare::compare_files, module)?)?;
+    module.add_function(wrap_pyfunction!(compare::find_dump, module)?)?;
     module.add_function(wrap_pyfunction!(compare::compare_dumps, module)?)?;
     module.add_function(wrap_pyfunction!(compare::compare_ranks, module)?)?;
     module.add_function(wrap_pyfunction!(compare::compare_graphs, module)?)?;
@@ -53,5 +60,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<collect::ModuleCall>()?;
     module.add_class::<collect::ParameterHook>()?;
     module.add_class::<collect::LeafHook>()?;
+    module.add_class::<intercept::Intercepted>()?;
+    module.add_function(wrap_pyfunction!(intercept::set_intercepted, module)?)?;
     Ok(())
 }

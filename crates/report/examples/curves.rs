@@ -103,7 +103,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         title: "Curves".into(),
         x_label: "step".into(),
         xs: (0..steps as i64).collect(),
-        threshold: Some(0.97),
         series: &parameters,
     };
     let start = Instant::now();

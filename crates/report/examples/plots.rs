@@ -35,7 +35,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         ("tiny", "small and negative", vec![(0.5, -3.1e-7), (1.0, 2e-7), (1.5, 4.4e-7)]),
     ];
     for (name, title, points) in &pictures {
-        let plot = LinePlot { title, x_label: "steps", y_label: "similarities", points };
+        let plot = LinePlot {
+            title,
+            x_label: "steps",
+            y_label: "similarities",
+            points,
+            note: "",
+            marks: &[],
+            limits: &[],
+        };
         line_plot_png(&plot, BufWriter::new(File::create(Path::new(&folder).join(format!("{name}.png")))?))?;
     }
     let points = series(100, 0.0, 0.6);
@@ -43,7 +51,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     for number in 0..count {
         let title = format!("layers.{number}.mlp.down_proj.weight_similarities");
         line_plot_png(
-            &LinePlot { title: &title, x_label: "steps", y_label: "similarities", points: &points },
+            &LinePlot {
+                title: &title,
+                x_label: "steps",
+                y_label: "similarities",
+                points: &points,
+                note: "",
+                marks: &[],
+                limits: &[],
+            },
             sink(),
         )?;
     }

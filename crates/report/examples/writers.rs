@@ -95,7 +95,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let folder = Path::new(&folder);
     type Writer<'a> = Box<dyn Fn(&Path) -> std::io::Result<()> + 'a>;
     let writers: Vec<(&str, Writer<'_>)> = vec![
-        ("xlsx", Box::new(|path| write_workbook(path, std::slice::from_ref(&sheet)))),
+        ("xlsx", Box::new(|path| write_workbook(File::create(path)?, std::slice::from_ref(&sheet)))),
         ("csv", Box::new(|path| write_sheet_csv(&sheet, CsvOptions::default(), File::create(path)?))),
         ("html", Box::new(|path| write_html(&page(&sheet), BufWriter::new(File::create(path)?)))),
         ("json", Box::new(|path| write_sheet_json(&sheet, File::create(path)?))),

@@ -13,13 +13,15 @@ mod sheet;
 mod sheet_csv;
 mod sheet_json;
 mod text;
+mod unfinished;
+mod visible;
 mod xlsx;
 
 use std::fmt;
 
 pub use self::csv::write_csv;
 pub use self::html::{
-    CurveSeries, Curves, HtmlReport, HtmlTable, Lane, Link, Mark, Span, Timeline, Tone, write_html,
+    CurveSeries, Curves, HtmlReport, HtmlTable, Lane, Limit, Link, Mark, Span, Timeline, Tone, write_html,
     write_html_with_curves, write_html_with_timeline,
 };
 pub use self::json::{json_number, rows_as_json};
@@ -30,6 +32,7 @@ pub use self::sheet::{CellSink, Fill, Sheet, SheetRows};
 pub use self::sheet_csv::{CsvOptions, write_sheet_csv};
 pub use self::sheet_json::write_sheet_json;
 pub use self::text::{short_number, write_text};
+pub use self::visible::{Visible, write_visible_lines};
 pub use self::xlsx::write_workbook;
 
 /// A named column. `key` is for machines (csv header, json key), `title` for people.

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use unicode_width::UnicodeWidthStr;
 
-use crate::{Cell, Column, Mood, Table};
+use crate::{Cell, Column, Mood, Table, Visible};
 
 /// Six digits reach this far.
 const EXACT_BELOW: f64 = 1e6;
@@ -69,7 +69,7 @@ fn write_line(
 fn short(cell: &Cell) -> String {
     match cell {
         Cell::Float(value) => short_number(*value),
-        Cell::Text(text) if text.chars().any(char::is_control) => text.escape_debug().to_string(),
+        Cell::Text(text) => Visible(text).to_string(),
         other => other.to_string(),
     }
 }

@@ -6,6 +6,7 @@ mod decode;
 mod dtype;
 pub mod files;
 mod float8;
+pub mod memory;
 mod pair;
 mod parallel;
 mod real;

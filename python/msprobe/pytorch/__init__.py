@@ -1,7 +1,10 @@
 """The names that training scripts import, and comparison. Importing this imports torch."""
 
+from typing import NoReturn
+
 # `compare` is also a package, bound to its name here when it is first imported, which is now. Then the
 # function takes the name and keeps it, because a package that is loaded is not bound again.
+from msprobe.core.common.not_here import refuse
 from msprobe.pytorch.compare.distributed_compare import compare_distributed
 from msprobe.pytorch.compare.pt_compare import compare
 from msprobe.pytorch.debugger.precision_debugger import PrecisionDebugger, module_dump, module_dump_end
@@ -15,3 +18,7 @@ __all__ = [
     "module_dump_end",
     "seed_all",
 ]
+
+
+def __getattr__(name: str) -> NoReturn:
+    refuse(__name__, name)

@@ -16,12 +16,13 @@ from msprobe.pytorch.device import npu_is_available
 from msprobe.pytorch.log import logger
 
 MAX_SEED = 2**32 - 1
+DEFAULT_SEED = 1234
 # From this version on, cuBLAS is deterministic only with a workspace of a fixed size.
 _CUBLAS_WORKSPACE_SINCE = (10, 2)
 _DROPOUTS = ("dropout", "dropout2d", "dropout3d")
 
 
-def seed_all(seed: int = 1234, mode: bool = False, rm_dropout: bool = True) -> None:
+def seed_all(seed: int = DEFAULT_SEED, mode: bool = False, rm_dropout: bool = True) -> None:
     """Seeds Python, numpy and torch on every device.
 
     ``mode`` makes torch use deterministic algorithms only. ``rm_dropout`` makes dropout keep everything; call
@@ -35,6 +36,23 @@ def seed_all(seed: int = 1234, mode: bool = False, rm_dropout: bool = True) -> N
     except Exception as error:
         # A run without repeatable seeds is better than no run.
         logger.error(f"seed_all did not finish: {error}")
+
+
+def seed_as_configured(seed: int | None, is_deterministic: bool | None) -> None:
+    """What ``seed`` and ``is_deterministic`` of a configuration ask for; neither leaves everything alone.
+
+    As ``seed_all`` does it, except for what nobody asked for: dropout stays, and so does the choice of
+    algorithms where only a seed is given.
+    """
+    if seed is None and not is_deterministic:
+        return
+    seed = DEFAULT_SEED if seed is None else seed
+    mode = torch.are_deterministic_algorithms_enabled() if is_deterministic is None else is_deterministic
+    seed_all(seed, mode, rm_dropout=False)
+    logger.info(
+        f"The configuration seeds all random numbers with {seed}, deterministic algorithms are "
+        f"{'on' if mode else 'off'}; dropout stays as it is, seed_all({seed}, {mode}) takes it out too."
+    )
 
 
 def remove_dropout() -> None:

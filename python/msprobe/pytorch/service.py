@@ -16,8 +16,11 @@ from msprobe.core.common.log import logger as core_logger
 from msprobe.pytorch.hooks.adapter import Adapter
 from msprobe.pytorch.hooks.apis import ApiHooks
 from msprobe.pytorch.hooks.collectives import Waits
+from msprobe.pytorch.hooks.compiling import Compilation
 from msprobe.pytorch.hooks.modules import ModuleHook, ModuleHooks
-from msprobe.pytorch.hooks.phases import install_checkpoint, install_phases
+from msprobe.pytorch.hooks.phases import WholeRecomputation, install_phases
+from msprobe.pytorch.hooks.replacing import Replacements
+from msprobe.pytorch.hooks.scripting import scriptable
 from msprobe.pytorch.hooks.window import Window
 from msprobe.pytorch.log import current_rank, log_end, logger
 
@@ -42,7 +45,11 @@ class Service:
         self._adapter = Adapter(self.window, self._error_log)
         self._collector = _native.Collector(config, self._adapter)
         self._waits = Waits(self._collector, self.window)
-        self._apis = ApiHooks(self._collector, self.window, self._waits)
+        self._replacements = Replacements()
+        self._compilation = Compilation(self._collector, self._replacements)
+        self._recomputation = WholeRecomputation()
+        self._script = scriptable(self._replacements)
+        self._apis = ApiHooks(self._collector, self.window, self._waits, self._replacements)
         self._modules = ModuleHooks(self._collector, self.window)
         if config.level == "mix":
             self._adapter.border = self._border
@@ -53,13 +60,27 @@ class Service:
     def _install(self) -> None:
         config = self.config
         core_logger.info("No megatron find." if not _has_megatron() else "Megatron is watched.")
-        self._waits.install()
-        install_checkpoint(self.window)
+        self.window.on_change.append(self._switch_hooks)
         if config.level in ("L1", "mix"):
             self._apis.install()
+            self._compilation.install()
             core_logger.info(f"The api {config.task} hook function is successfully mounted to the model.")
         if config.level == "mix":
-            install_phases(self._collector, self.window)
+            install_phases(self._collector, self.window, self._replacements)
+
+    def _switch_hooks(self) -> None:
+        """A window has opened or closed: outside of windows everything is as without us."""
+        window = self.window
+        self._recomputation.set(window.open)
+        self._waits.set(window.open)
+        self._compilation.set(window.open)
+        if window.open:
+            # It stays: modules keep their hooks, and are scripted without them.
+            self._script.put()
+        if window.apis:
+            self._replacements.open()
+        else:
+            self._replacements.close()
 
     @property
     def current_step(self) -> int:
@@ -85,6 +106,9 @@ class Service:
                 core_logger.info(
                     f"The module {self.config.task} hook function is successfully mounted to the model."
                 )
+        if self.config.level in ("L1", "mix"):
+            # An extension may have been imported since the debugger was made.
+            self._apis.install()
         if not self._is_recorder:
             logger.info("msprobe: debugger.start() is set successfully")
         elif is_first:
@@ -123,6 +147,9 @@ class Service:
                 "Please set debugger.start() to turn on the dump switch again. "
             )
         self._flush()
+        self._tell_unmeasured()
+        for text in self._collector.take_unmatched():
+            logger.warning(f"{text}.")
         self._check_flight()
 
     def step(self) -> None:
@@ -132,6 +159,7 @@ class Service:
         if self._collector.has_step():
             self._waits.clear()
             self._flush()
+            self._tell_unmeasured()
         self._check_flight()
         self._loop += 1
         self.reset_status()
@@ -156,8 +184,6 @@ class Service:
     def _end(self) -> None:
         self._close_window()
         self._has_ended = True
-        # Nothing will be recorded any more: not even the test for it is needed.
-        self._apis.remove()
         log_end()
 
     # ---- files
@@ -192,6 +218,14 @@ class Service:
         if self.config.level != "debug" and self._collector.is_on_disk():
             core_logger.info(f"dump.json is at {self._step_path(self.current_step)}. ")
 
+    def _tell_unmeasured(self) -> None:
+        """Values without figures, in one line for the step; what comes after ``stop`` is told by ``step``."""
+        if self._is_recorder and not self._collector.is_on_disk():
+            return
+        text = self._collector.unmeasured()
+        if text is not None:
+            logger.warning(text)
+
     def _flush_when_over(self) -> None:
         """All overflows that were asked for are there."""
         if self._collector.is_over() and self.window.open:
@@ -219,6 +253,7 @@ class Service:
         self._close_window()
         if self._collector.has_step():
             self._flush()
+            self._tell_unmeasured()
             self._check_flight()
             self._collector.end_step()
         if self._is_recorder and self._failure is None and _has_crashed():
@@ -226,6 +261,7 @@ class Service:
 
     def abandon(self) -> None:
         """In a forked child: the parent writes, this process only trains."""
+        self._replacements.after_fork()
         self.window.set(False)
         self._has_ended = True
         self._is_forked = True

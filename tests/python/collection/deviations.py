@@ -19,6 +19,7 @@ KEPT = "in-place modules and modules whose output is modified in place keep thei
 NODE = "no identity node around modules: the node of an in-place API is the one it has at level L1"
 PARENT = "with the backward of every module seen, the parent is the module the API belongs to"
 SCOPE_END = "both ends belong to a scope"
+META = "that a tensor has no elements is told apart from elements that were not measured"
 EXACT = "statistics are not rounded through the tensor's dtype or float32"
 
 Records = dict[str, Any]
@@ -177,16 +178,20 @@ def _value_types() -> list[Deviation]:
         (4, "Norm", 1e300),
     ]
     assert big == 1.152921504606847e18  # int64 [2**60, 1]: float32 happens to be exact, no row
+    meta = "myops.probe.10.forward"
     return [
-        Deviation(
-            case,
-            file,
-            record,
-            f"{key} of argument {index}",
-            EXACT,
-            put(record, "input_args", index, key, value=value),
-        )
-        for index, key, value in rows
+        *(
+            Deviation(
+                case,
+                file,
+                record,
+                f"{key} of argument {index}",
+                EXACT,
+                put(record, "input_args", index, key, value=value),
+            )
+            for index, key, value in rows
+        ),
+        Deviation(case, file, meta, "layout", META, put(meta, "input_args", 0, "layout", value="meta")),
     ]
 
 
@@ -204,6 +209,17 @@ def _scope_mix() -> list[Deviation]:
         )
     ]
 
+
+# What is added to a line of the log, which keeps its words.
+LOG_ADDITIONS = {
+    "msprobe is collecting data on Torch.exp.0.forward. Overflow detected.": " Its input was finite.",
+    **{
+        f"msprobe is collecting data on {name}.0.forward. Overflow detected.": (
+            " Its input was already not finite, so look for an earlier call."
+        )
+        for name in ("Torch.add", "Tensor.sum")
+    },
+}
 
 DEVIATIONS: list[Deviation] = [*_mlp_mix(0), *_mlp_mix(1), *_mlp_l0(), *_scope_mix(), *_value_types()]
 

@@ -12,6 +12,18 @@ from msprobe.core.collect_config import DebuggerConfig
 
 _LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \(\d+\) (.*)")
 
+# What we say about recorded configurations and the reference does not, by the name of the case.
+REMARKS = {
+    "unknown key ignored": [
+        '[WARNING] "foo" in the configuration is no key and is ignored',
+        '[WARNING] "bar" in the section "statistics" is no key and is ignored',
+    ],
+    "task run_ut": [
+        "[WARNING] the task run_ut is not in this version; collect with the task tensor on both devices and "
+        "compare the dumps with `msprobe compare` instead",
+    ],
+}
+
 
 def write_config(directory: Path, **keys: Any) -> str:
     """A configuration file with these keys, and a dump_path in any case."""

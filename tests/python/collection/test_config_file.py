@@ -15,7 +15,7 @@ from msprobe.core.common import file_check
 from msprobe.core.common.exceptions import CodedException, FileCheckException, MsprobeException
 from msprobe.pytorch import PrecisionDebugger
 
-from .helpers import log_lines, write_config
+from .helpers import REMARKS, log_lines, write_config
 
 pytestmark = pytest.mark.usefixtures("services")
 
@@ -41,7 +41,7 @@ def test_recorded_case(case: dict[str, Any], here: Path, capsys: pytest.CaptureF
         assert str(raised.value) == case["message"]
         assert getattr(raised.value, "code", None) == case.get("code")
         assert PrecisionDebugger._instance is None
-    assert log_lines(capsys.readouterr().out) == case["log"]
+    assert log_lines(capsys.readouterr().out) == REMARKS.get(case["name"], []) + case["log"]
 
 
 def test_without_a_path_the_packaged_file_is_used(here: Path) -> None:

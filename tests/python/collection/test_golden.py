@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from tests.python.collection import runs
-from tests.python.collection.deviations import DEVIATIONS, TENSOR_DEVIATIONS, Deviation
+from tests.python.collection.deviations import DEVIATIONS, LOG_ADDITIONS, TENSOR_DEVIATIONS, Deviation
 from tests.python.collection.golden import GOLDEN, Dump, compare, compare_documents, load, without_artefacts
 
 CASES = sorted(path.name for path in GOLDEN.iterdir() if (path / "train.py").exists())
@@ -61,6 +61,7 @@ def test_dump(case: str, trained: dict[str, runs.Result]) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_log(case: str, trained: dict[str, runs.Result]) -> None:
     recorded = (GOLDEN / case / "log.txt").read_text().removesuffix("\n").split("\n")
+    recorded = [line + LOG_ADDITIONS.get(line.removeprefix("[WARNING] "), "") for line in recorded]
     lines = trained[case].log
     if case in TWO_PROCESSES:
         lines.sort()

@@ -67,6 +67,21 @@ def test_a_second_construction_returns_the_first(here: Path, services: list[Noti
     assert (len(services), first.config.level) == (1, "L0")
 
 
+def test_a_second_construction_with_other_arguments_says_so(
+    here: Path, services: list[NotingService], capsys: pytest.CaptureFixture[str]
+) -> None:
+    PrecisionDebugger(dump_path="./dump", level="L1", step=[1])
+    capsys.readouterr()
+    PrecisionDebugger()
+    PrecisionDebugger(dump_path="./dump", level="L1", step=[1])
+    assert capsys.readouterr().out == ""
+    PrecisionDebugger(dump_path="./dump", level="L0")
+    (line,) = log_lines(capsys.readouterr().out)
+    assert line.startswith("[WARNING] There is a PrecisionDebugger in this process already")
+    assert "level='L0' is ignored" in line
+    assert "dump_path" not in line
+
+
 def test_a_failed_construction_leaves_none(here: Path) -> None:
     with pytest.raises(FileCheckException):
         PrecisionDebugger("nowhere.json")
@@ -425,7 +440,8 @@ def test_elsewhere_monitor_is_ignored(task: str, here: Path) -> None:
 
 def test_free_benchmark_is_refused(here: Path, services: list[NotingService]) -> None:
     invalid(
-        "the task free_benchmark is not part of this version",
+        "the task free_benchmark is not part of this version; collect the run on both devices with the task "
+        "statistics or tensor and compare the dumps with `msprobe compare` instead",
         PrecisionDebugger,
         write_config(here, task="free_benchmark"),
     )

@@ -197,12 +197,14 @@ def test_containers(probed: runs.Result) -> None:
     assert value["y"] == [{"p": one, "q": {"x": two, "y": three}}]
 
 
-def test_sparse_costs_at_most_its_own_value(probed: runs.Result) -> None:
+def test_sparse(probed: runs.Result) -> None:
+    """More of them is in test_odd_tensors."""
     for index in (len(VALUES) + 1, len(VALUES) + 2):
         record = told(probed, index)
         sparse, dense = record["input_args"]
         assert dense["Max"] == 1.0
-        assert sparse is None or (sparse["dtype"], sparse["shape"]) == ("torch.float32", [3, 3])
+        assert (sparse["dtype"], sparse["shape"]) == ("torch.float32", [3, 3])
+        assert [sparse[key] for key in ("Max", "Min", "Mean")] == [1.0, 0.0, pytest.approx(1 / 3)]
     assert told(probed, len(VALUES) + 3)["input_args"][0]["Max"] == 1.0
 
 

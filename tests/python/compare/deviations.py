@@ -230,7 +230,7 @@ class ExitDeviation:
 EXITS: list[ExitDeviation] = [
     ExitDeviation("newest_first_diff", 0, 1, DIFFERENT),
     ExitDeviation("newest_statistics", 0, 1, DIFFERENT),
-    ExitDeviation("errors/dist_one_rank_bad_task", 0, 2, FAILED_RANK),
+    ExitDeviation("errors/dist_one_rank_bad_task", 0, 1, FAILED_RANK),
 ]
 
 

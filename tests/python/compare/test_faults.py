@@ -81,6 +81,14 @@ def test_verdict(corpus: Corpus, key: str) -> None:
     assert one.ok, f"{one.wrong}\nexpected {one.entry['expected']}\ngot {one.verdict}"
 
 
+@pytest.mark.parametrize("case", ["clean_bert_sdpa", "clean_bert_shifted", "clean_gpt2_identity"])
+def test_other_calls_are_incomplete_unless_they_are_expected(corpus: Corpus, case: str) -> None:
+    entry = corpus.entries[f"{case}-mix-statistics"]
+    verdict = score.compare(corpus.root, entry, score.binary(), []).verdict
+    assert verdict["status"] == "incomplete"
+    assert verdict["incomplete"]["unpaired"]["count"] > 0
+
+
 @pytest.mark.parametrize("level, task", COMBINATIONS)
 def test_most_faults_are_named(corpus: Corpus, level: str, task: str) -> None:
     faults = [one for one in _of(corpus, level, task) if one.entry["is_fault"]]

@@ -43,9 +43,9 @@ def test_all_ranks_of_the_recorded_case(tmp_path: Path, capsys: pytest.CaptureFi
     assert pictures == sorted((GOLDEN / "pictures.txt").read_text().split())
     assert (tmp_path / "similarities.html").is_file()
     verdict = json.loads((tmp_path / "verdict.json").read_text())
-    assert (verdict["status"], verdict["step"], verdict["rank"]) == ("suspect", 0, 0)
+    assert (verdict["status"], verdict["step"], verdict["rank"]) == ("diverged", 0, 0)
     assert verdict["parameters"] == ["norm.weight", "fc1.bias", "fc1.weight", "embed.weight"]
-    assert verdict["thresholds"] == {"first": 0.97, "fall": 0.03}
+    assert verdict["thresholds"] == {"first": 0.97, "fall": 0.03, "floor": 0.8, "total_fall": 0.1}
     printed = capsys.readouterr().out
     assert "the following ranks will be compared: [0]" in printed
     assert "4 of 7 parameters begin below 0.97, first in backward order: norm.weight\n" in printed
@@ -122,7 +122,7 @@ def test_thresholds_and_pictures_can_be_chosen(tmp_path: Path) -> None:
     run_a, run_b = GOLDEN / "run_a/rank0", GOLDEN / "run_b/rank0"
     GradComparator.compare(run_a, run_b, tmp_path, first=0.5, fall=0.2, pictures="worst:2")
     verdict = json.loads((tmp_path / "verdict.json").read_text())
-    assert (verdict["status"], verdict["step"], verdict["parameters"]) == ("suspect", 1, ["norm.weight"])
+    assert (verdict["status"], verdict["step"], verdict["parameters"]) == ("diverged", 1, ["norm.weight"])
     pictures = sorted(path.name for path in (tmp_path / "similarities_picture").iterdir())
     assert pictures == [f"{name}_similarities.png" for name in ("embed.weight", "norm.weight", "summary")]
     with pytest.raises(ValueError, match="none of all, worst:N and none"):

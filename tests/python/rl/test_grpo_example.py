@@ -107,7 +107,7 @@ def test_fault_in_the_reference_model(runs: Runs) -> None:
     answer = runs.compare_key_data("good", "bad_reference")
     verdict = answer.file["verdict"]
     assert answer.exit_code == 1
-    assert (verdict["status"], verdict["key"]) == ("differs", "ref_log_prob")
+    assert (verdict["status"], verdict["key"]) == ("diverged", "ref_log_prob")
     assert (verdict["step"], verdict["rank"]) == (1, 0)
     assert "reference model" in verdict["text"]
     for words in ("ref_log_prob", "step 1", "reference model"):
@@ -125,7 +125,7 @@ def test_fault_on_one_of_two_ranks(runs: Runs) -> None:
     answer = runs.compare_key_data("good_2", "bad_reference_2")
     verdict = answer.file["verdict"]
     assert answer.exit_code == 1
-    assert (verdict["status"], verdict["key"]) == ("differs", "ref_log_prob")
+    assert (verdict["status"], verdict["key"]) == ("diverged", "ref_log_prob")
     assert (verdict["step"], verdict["rank"]) == (1, 1)
     assert "reference model" in answer.text
 
@@ -138,7 +138,7 @@ def test_fault_in_the_actor(runs: Runs) -> None:
     answer = runs.compare_key_data("good", "bad_actor")
     verdict = answer.file["verdict"]
     assert answer.exit_code == 1
-    assert (verdict["status"], verdict["key"]) == ("differs", "old_log_prob")
+    assert (verdict["status"], verdict["key"]) == ("diverged", "old_log_prob")
     assert (verdict["step"], verdict["rank"]) == (1, 0)
     assert "actor" in verdict["text"]
 
@@ -153,7 +153,7 @@ def test_other_random_numbers(runs: Runs) -> None:
     answer = runs.compare_key_data("good", "other_samples")
     verdict = answer.file["verdict"]
     assert answer.exit_code == 1
-    assert (verdict["status"], verdict["key"]) == ("differs", "responses")
+    assert (verdict["status"], verdict["key"]) == ("diverged", "responses")
     assert (verdict["step"], verdict["rank"]) == (1, 0)
     assert "prompts identical" in answer.text
     assert "token" in answer.text

@@ -45,7 +45,7 @@ def test_the_recorded_workflow_is_answered(tmp_path: Path) -> None:
     assert headline in done.stdout
     assert "reference_dump: true, step_start: 2, step_end: 2" in done.stdout
     found = verdict(tmp_path)
-    assert (found["status"], found["key"], found["step"], found["rank"]) == ("differs", "ref_log_prob", 2, 0)
+    assert (found["status"], found["key"], found["step"], found["rank"]) == ("diverged", "ref_log_prob", 2, 0)
     assert (found["phase"], found["layer_switch"]) == ("reference_compute_log_prob", "reference_dump")
 
 
@@ -120,24 +120,27 @@ def test_samples_that_end_early_and_batches(tmp_path: Path) -> None:
 def test_what_cannot_be_compared_costs_its_row_and_the_exit_code(tmp_path: Path) -> None:
     case = GOLDEN / "native_dtypes"
     done = rl_compare(case / "dump_a", case / "dump_b", tmp_path)
-    assert done.returncode == 2
-    assert "Error comparing" in done.stderr and "could not be compared, see the log" in done.stdout
-    left_out = json.loads((tmp_path / "summary.json").read_text())["left_out"]
-    assert {row["key"] for row in left_out} >= {"bad", "bool", "empty", "obj"}
+    assert done.returncode == 1
+    assert "Error comparing" in done.stderr and "could not be compared, the first" in done.stdout
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert {row["key"] for row in summary["left_out"]} >= {"bad", "obj"}
+    assert summary["verdict"]["not_compared"]["failed"] > 0
+    # Tables have no figures for these, but they can be compared.
+    assert {row["key"] for row in summary["keys"] if row["failed_pairs"]} & {"bool", "empty"} == set()
 
 
 def test_one_sided_runs(tmp_path: Path) -> None:
     case = GOLDEN / "missing_sides"
     done = rl_compare(case / "dump_a", case / "dump_b", tmp_path)
     assert done.returncode == 1
-    assert "Arrays without a partner: 4 of the first run, 2 of the second." in done.stdout
+    assert "Arrays without a partner: 4 of the first run, 2 of the second, the first " in done.stdout
     longer, shorter = tmp_path / "longer", tmp_path / "shorter"
     for step in range(3):
         save(longer, "loss", 1.0, f"step{step}/rank0/micro_step0")
     for step in range(2):
         save(shorter, "loss", 1.0, f"step{step}/rank0/micro_step0")
     done = rl_compare(longer, shorter, tmp_path / "out")
-    assert (done.returncode, verdict(tmp_path / "out")["status"]) == (1, "one_sided")
+    assert (done.returncode, verdict(tmp_path / "out")["status"]) == (1, "incomplete")
     assert f"{shorter} ends with step 1, {longer} with step 2" in done.stdout
 
 
@@ -179,3 +182,48 @@ def test_help_teaches() -> None:
     )
     for word in ("Exit codes", "Examples", "summary.json", "prompts, responses, values"):
         assert word in done.stdout
+
+
+def test_the_layout_of_the_manual(tmp_path: Path) -> None:
+    """``response0.npy`` and ``response1.npy`` are elements 0 and 1, and both are compared."""
+    for run, last in (("a", 3.0), ("b", 4.0)):
+        save(tmp_path / run, "response", [1.0, 2.0], name="response0")
+        save(tmp_path / run, "response", [1.0, last], name="response1")
+    done = rl_compare(tmp_path / "a", tmp_path / "b", tmp_path / "out")
+    found = verdict(tmp_path / "out")
+    assert (done.returncode, found["status"], found["id"], found["compared"]) == (1, "diverged", 1, 2)
+    assert openpyxl.load_workbook(tmp_path / "out" / "response.xlsx")["Sheet1"].max_row == 3
+
+
+@pytest.mark.parametrize(
+    "case", ["identical", "grpo_two_ranks", "native_dtypes", "containers_and_errors", "dtypes"]
+)
+def test_recorded_runs_against_themselves(case: str, tmp_path: Path) -> None:
+    """Identical where everything can be read, and never where something cannot."""
+    run = GOLDEN / case / "dump_a"
+    done = rl_compare(run, run, tmp_path)
+    found = verdict(tmp_path)
+    left_out = sum(found["not_compared"].values())
+    assert (done.returncode, found["status"]) == ((1, "incomplete") if left_out else (0, "identical"))
+    assert (left_out == 0) == (case not in ("native_dtypes", "containers_and_errors")), done.stdout
+
+
+def test_any_file_of_a_recorded_run_that_changes_is_seen(tmp_path: Path) -> None:
+    recorded = GOLDEN / "grpo_two_ranks" / "dump_a"
+    other = tmp_path / "other"
+    shutil.copytree(recorded, other)
+    arrays = sorted(other.rglob("*.npy"))
+    for number, path in enumerate(arrays[:: max(1, len(arrays) // 24)]):
+        kept = path.read_bytes()
+        if number % 3 == 0:
+            values = numpy.load(path)
+            numpy.save(path, values + 1)
+        elif number % 3 == 1:
+            path.unlink()
+        else:
+            path.write_bytes(kept[:-1])
+        for sides in ((recorded, other), (other, recorded)):
+            done = rl_compare(*sides, tmp_path / "out", "--format", "json")
+            status = verdict(tmp_path / "out")["status"]
+            assert done.returncode == 1 and status in ("incomplete", "diverged"), (path, done.stdout)
+        path.write_bytes(kept)

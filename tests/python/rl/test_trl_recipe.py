@@ -78,7 +78,7 @@ def test_fault_in_the_reference_model(runs: Runs) -> None:
     answer = runs.compare_key_data("good", "bad_reference")
     verdict = answer.file["verdict"]
     assert answer.exit_code == 1
-    assert (verdict["status"], verdict["key"]) == ("differs", "ref_log_prob")
+    assert (verdict["status"], verdict["key"]) == ("diverged", "ref_log_prob")
     assert (verdict["step"], verdict["rank"]) == (1, 0)
     assert "reference model" in answer.text
 

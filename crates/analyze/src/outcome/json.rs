@@ -49,6 +49,8 @@ impl Outcome {
                     "anomalies": rank.anomalies,
                     "first_anomaly": rank.first_anomaly,
                     "problems": rank.problems,
+                    "unmeasured": rank.unmeasured,
+                    "first_unmeasured": rank.first_unmeasured,
                 })
             })
             .collect();
@@ -58,6 +60,9 @@ impl Outcome {
             "summary": self.headline(),
             "step": self.step.display().to_string(),
             "clean_steps": paths(&self.clean_steps),
+            "incomplete_steps": paths(&self.incomplete_steps),
+            "complete": self.is_complete(),
+            "unmeasured": self.ranks.iter().map(|rank| rank.unmeasured).sum::<u64>(),
             "culprit": births.first(),
             "births": births,
             "more_births": self.more_births,
@@ -69,6 +74,8 @@ impl Outcome {
             "as_dtype": self.as_dtype,
             "ranks": ranks,
             "unreadable_ranks": self.unreadable,
+            "missing_ranks": self.missing_ranks,
+            "left_out": self.left_out,
             "communications": self.exchanges,
             "unpaired_calls": self.unpaired,
             "problems": self.problems,

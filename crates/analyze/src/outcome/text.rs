@@ -23,8 +23,9 @@ impl Outcome {
     /// One sentence.
     pub fn headline(&self) -> String {
         let ranks = self.ranks.len();
-        let none = if self.harmless().is_empty() { "no NaN and no Inf" } else { "no harmful NaN or Inf" };
-        if self.ranks.iter().all(|rank| rank.records == 0) {
+        let has_none = self.harmless().is_empty() && self.absorbed().0 == 0;
+        let none = if has_none { "no NaN and no Inf" } else { "no harmful NaN or Inf" };
+        if self.ranks.iter().all(|rank| rank.records == 0) && self.incomplete_steps.is_empty() {
             return format!("nothing to judge: there are no records of values on {}", count(ranks, "rank"));
         }
         match (self.culprit(), self.status()) {
@@ -43,6 +44,13 @@ impl Outcome {
                     culprit.rank
                 )
             }
+            (None, Status::Incomplete) => {
+                format!(
+                    "incomplete: {none} in what was measured on {}, but {}",
+                    count(ranks, "rank"),
+                    self.gaps().join(", ")
+                )
+            }
             (None, Status::Warning) => {
                 format!("{none} on {}, but values close to the end of their range", count(ranks, "rank"))
             }
@@ -55,7 +63,8 @@ impl Outcome {
         let mut lines = vec![self.headline()];
         if !self.clean_steps.is_empty() {
             let steps = count(self.clean_steps.len(), "step");
-            lines.push(format!("  in {}; {steps} before it had none", self.step.display()));
+            let which = if self.status() == Status::Anomaly { "before it" } else { "besides" };
+            lines.push(format!("  in {}; {steps} {which} had none", self.step.display()));
         }
         if let Some(culprit) = self.culprit() {
             lines.push(String::new());
@@ -152,12 +161,67 @@ impl Outcome {
             let tensors = count(filled as usize, "tensor");
             lines.push(format!("  {}: {tensors} with the lowest number of their dtype", Rule::Mask.name()));
         }
-        section("Harmless by rule (--no-rule NAME to count it)", &lines, LINES)
+        let mut lines = section("Harmless by rule (--no-rule NAME to count it)", &lines, LINES);
+        if let (records, Some((rank, name))) = self.absorbed()
+            && self.births.is_empty()
+        {
+            let records = count(records, "record");
+            lines.push(format!("Absorbed: not finite on the way in, finite on the way out: {records}, first {name} on rank {rank}"));
+        }
+        lines
+    }
+
+    /// What was not measured or could not be read, in a few words each.
+    fn gaps(&self) -> Vec<String> {
+        let mut gaps = Vec::new();
+        let unmeasured: u64 = self.ranks.iter().map(|rank| rank.unmeasured).sum();
+        if unmeasured > 0 {
+            let was = if unmeasured == 1 { "was" } else { "were" };
+            gaps.push(format!("{} {was} not measured", count(unmeasured as usize, "value")));
+        }
+        if !self.missing_ranks.is_empty() {
+            gaps.push(format!("there is no dump of {}", count(self.missing_ranks.len(), "rank")));
+        }
+        if !self.unreadable.is_empty() {
+            gaps.push(format!("{} could not be read", count(self.unreadable.len(), "rank")));
+        }
+        let of = |test: fn(&super::RankSummary) -> bool| self.ranks.iter().filter(|rank| test(rank)).count();
+        let damaged = of(|rank| !rank.problems.is_empty());
+        if damaged > 0 {
+            gaps.push(format!("the dump of {} is damaged", count(damaged, "rank")));
+        }
+        let empty = of(|rank| rank.records == 0 && rank.problems.is_empty());
+        if empty > 0 {
+            gaps.push(format!("the dump of {} has no records", count(empty, "rank")));
+        }
+        if !self.left_out.is_empty() {
+            let directories = if self.left_out.len() == 1 { "directory is" } else { "directories are" };
+            gaps.push(format!("{} {directories} left out", self.left_out.len()));
+        }
+        if !self.incomplete_steps.is_empty() {
+            gaps.push(format!("{} more like this", count(self.incomplete_steps.len(), "step")));
+        }
+        gaps
+    }
+
+    fn what_was_not_measured(&self) -> Vec<String> {
+        let unmeasured: Vec<String> = self
+            .ranks
+            .iter()
+            .filter(|rank| rank.unmeasured > 0)
+            .map(|rank| {
+                let values = count(rank.unmeasured as usize, "value");
+                let first = rank.first_unmeasured.as_deref().unwrap_or_default();
+                format!("  rank {}: {values}, the first {first}", rank.rank)
+            })
+            .collect();
+        section("Not measured: nobody can say that these are finite", &unmeasured, LINES)
     }
 
     fn what_is_wrong(&self) -> Vec<String> {
         let problems: Vec<String> = self.problems.iter().map(|problem| format!("  {problem}")).collect();
-        let mut lines = section("Problems", &problems, LINES);
+        let mut lines = self.what_was_not_measured();
+        lines.extend(section("Problems", &problems, LINES));
         if self.unpaired > 0 && self.status() == Status::Anomaly {
             lines.push(format!(
                 "  {} found no partner on another rank",

@@ -2,15 +2,14 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use msprobe_dump::hash::FastMap;
 use msprobe_dump::read::Json;
 use msprobe_dump::write::JsonText;
 use msprobe_report::console::Console;
-use msprobe_report::output::{make_directory, publish};
+use msprobe_report::output::{make_directory, publish_numbered};
 
 use super::Findings;
 use crate::context::{Construct, find_stacks};
@@ -41,8 +40,7 @@ pub fn write(
     make_directory(output)?;
     let path = output.join(format!("anomaly_analyze_{time_ns}.json"));
     let text = text.finish();
-    publish(&path, console, |path| fs::write(path, &text))?;
-    Ok(path)
+    publish_numbered(&path, |file| file.write_all(text.as_bytes()))
 }
 
 /// The records found, by their rank, in the order in which the ranks come first.
@@ -202,15 +200,16 @@ mod tests {
     /// The text written for one record of rank 3 with these files, and the warnings.
     fn written(name: &str, record: &str, files: &[(&str, &str)]) -> (String, Vec<String>) {
         let dir = tempfile::tempdir().unwrap();
-        fs::write(dir.path().join("dump.json"), format!("{{\"data\": {{\"{name}\": {record}}}}}")).unwrap();
+        std::fs::write(dir.path().join("dump.json"), format!("{{\"data\": {{\"{name}\": {record}}}}}"))
+            .unwrap();
         for (file, text) in files {
-            fs::write(dir.path().join(file), text).unwrap();
+            std::fs::write(dir.path().join(file), text).unwrap();
         }
         let place = RankDir { rank: 3, path: dir.path().to_owned() };
         let ranks = [RankDump::read(place, &mut (), &|_| ()).unwrap()];
         let console = Kept::default();
         let path = write(&find(&ranks), &ranks, dir.path(), 0, &console).unwrap();
-        (fs::read_to_string(path).unwrap(), console.0.into_inner().unwrap())
+        (std::fs::read_to_string(path).unwrap(), console.0.into_inner().unwrap())
     }
 
     #[test]

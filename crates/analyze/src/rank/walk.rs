@@ -6,6 +6,7 @@ use msprobe_dump::hash::Multiply;
 use msprobe_dump::read::{MemberStart, Pull, PullError, Shape};
 
 use crate::communication::{BatchItem, Communication, Group, RankArgument, is_communication};
+use crate::outcome::role_word;
 use crate::record::{Argument, BadTensor, Kinds, PlainFindings, Record, Role, number_in_words};
 
 /// Values inside of values beyond this depth are not looked at.
@@ -54,13 +55,32 @@ impl TensorWatch for () {
     fn see(&mut self, _: TensorPlace<'_>, _: &TensorFacts<'_>) {}
 }
 
+/// Values of a record of which nobody can say whether they are finite.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Unmeasured {
+    /// How many.
+    pub count: u64,
+    /// The first: `Torch.exp.0.forward output 0: it has no Max and Min`.
+    pub first: Option<String>,
+    /// Tensors without the name of a file, which a dump of tensors should have.
+    pub without_file: u64,
+    /// The first of them.
+    pub first_without_file: Option<String>,
+}
+
+/// A record and what of it was not measured.
+pub(super) struct ReadRecord {
+    pub(super) record: Record,
+    pub(super) unmeasured: Unmeasured,
+}
+
 /// Reads the record that comes next in `pull`; `index` is its number.
 pub(super) fn read_record(
     member: &MemberStart<'_>,
     pull: &mut Pull<'_>,
     index: usize,
     watch: &mut dyn TensorWatch,
-) -> Result<Record, PullError> {
+) -> Result<ReadRecord, PullError> {
     let name = &*member.key;
     let mut walk = Walk {
         name,
@@ -73,9 +93,12 @@ pub(super) fn read_record(
         communication: (name.starts_with("Distributed.")).then(Box::<Communication>::default),
         place: Place { role: Role::Input, argument: Argument::Other, batch_item: None },
         batch_items: 0,
+        unmeasured: Unmeasured::default(),
+        parameters: Vec::new(),
     };
     let sections = walk.record(pull)?;
-    Ok(Record {
+    let unmeasured = std::mem::take(&mut walk.unmeasured);
+    let record = Record {
         name: name.into(),
         offset: member.offset,
         length: u32::try_from(pull.position()).unwrap_or(u32::MAX),
@@ -86,7 +109,9 @@ pub(super) fn read_record(
         has_bad_number: walk.has_bad_number,
         bad: walk.bad.into(),
         communication: walk.communication.filter(|_| is_communication(name)),
-    })
+        parameters: walk.parameters.into(),
+    };
+    Ok(ReadRecord { record, unmeasured })
 }
 
 #[derive(Clone, Copy)]
@@ -109,6 +134,8 @@ struct Walk<'a> {
     place: Place,
     /// Sends and receives of a batch so far, in this section.
     batch_items: u16,
+    unmeasured: Unmeasured,
+    parameters: Vec<u64>,
 }
 
 /// A section of a record.
@@ -146,6 +173,7 @@ impl Walk<'_> {
     fn record(&mut self, pull: &mut Pull<'_>) -> Result<Sections, PullError> {
         if pull.shape()? != Shape::Object {
             pull.skip()?;
+            self.note_unmeasured(|| "it is no record".to_owned());
             return Ok(Sections::default());
         }
         let mut sections = Sections::default();
@@ -167,11 +195,28 @@ impl Walk<'_> {
                     continue;
                 }
             };
-            sections.has_output |= matches!(section, Section::Output | Section::Gradient);
+            let holds_values = matches!(pull.shape()?, Shape::List | Shape::Object);
+            sections.has_output |= matches!(section, Section::Output | Section::Gradient) && holds_values;
             sections.has_input |= matches!(section, Section::Input | Section::Args | Section::Kwargs);
             self.section(section, pull)?;
         }
+        if !sections.has_output && !self.name.contains(".parameters_grad") {
+            self.note_unmeasured(|| "it has no results".to_owned());
+        }
         Ok(sections)
+    }
+
+    fn note_unmeasured(&mut self, what: impl FnOnce() -> String) {
+        self.unmeasured.count += 1;
+        if self.unmeasured.first.is_none() {
+            self.unmeasured.first = Some(format!("{}: {}", self.name, what()));
+        }
+    }
+
+    /// `output 0`, of the tensor that comes next.
+    fn described(&self) -> String {
+        let role = self.place.role;
+        format!("{} {}", role_word(role), self.seen[role as usize])
     }
 
     fn section(&mut self, section: Section, pull: &mut Pull<'_>) -> Result<(), PullError> {
@@ -214,6 +259,10 @@ impl Walk<'_> {
     fn member(&mut self, section: Section, key: Option<&str>, pull: &mut Pull<'_>) -> Result<(), PullError> {
         let shape = pull.shape()?;
         if shape != Shape::Object {
+            if matches!(shape, Shape::Number | Shape::Text) {
+                let described = self.described();
+                self.note_unmeasured(|| format!("{described} is no value"));
+            }
             if shape == Shape::List
                 && section == Section::Args
                 && let Some(communication) = &mut self.communication
@@ -296,7 +345,8 @@ impl Walk<'_> {
             return Ok(object);
         }
         let mut hash = Multiply::default();
-        let (mut dtype, mut data_name) = (None, None);
+        let (mut dtype, mut data_name, mut unmeasured) = (None, None, None);
+        let (mut is_tensor, mut is_number) = (false, false);
         let mut facts = TensorFacts::default();
         let mut requires_grad = false;
         let mut is_batch_item = false;
@@ -308,6 +358,8 @@ impl Walk<'_> {
                 ("type", Shape::Text) => {
                     let text = pull.text()?;
                     object.is_int = text == "int";
+                    is_number = object.is_int || text == "float";
+                    is_tensor |= text.contains("Tensor") || text.contains("ndarray");
                 }
                 ("class_type", Shape::Text) => is_batch_item = pull.text()?.contains("P2POp"),
                 ("dtype", Shape::Text) => {
@@ -334,6 +386,7 @@ impl Walk<'_> {
                 ("Mean", _) => facts.mean = figure(pull, &mut hash)?,
                 ("Norm", _) => facts.norm = figure(pull, &mut hash)?,
                 ("data_name", Shape::Text) => data_name = Some(pull.text()?),
+                ("unmeasured", Shape::Text) => unmeasured = Some(pull.text()?),
                 ("requires_grad", Shape::Word) => requires_grad = pull.word()? == Some(true),
                 ("value", _) => object.value = number_of(pull)?,
                 ("op", Shape::Text) => item.is_send = pull.text()?.contains("send"),
@@ -370,8 +423,31 @@ impl Walk<'_> {
             .map(Kinds::of)
             .fold(Kinds::NONE, |all, kind| all | kind);
         object.is_bad = !kinds.is_finite();
+        is_tensor |= dtype.is_some();
+        if let Some(reason) = &unmeasured {
+            let described = self.described();
+            self.note_unmeasured(|| format!("{described} was not measured: {reason}"));
+        } else if is_tensor && facts.elements != Some(0) {
+            if facts.max.is_none() || facts.min.is_none() {
+                let described = self.described();
+                self.note_unmeasured(|| format!("{described} has no Max and Min"));
+            }
+            if data_name.is_none() {
+                self.unmeasured.without_file += 1;
+                if self.unmeasured.first_without_file.is_none() {
+                    let text = format!("{}: {} has no file", self.name, self.described());
+                    self.unmeasured.first_without_file = Some(text);
+                }
+            }
+        } else if is_number && object.value.is_none() {
+            self.note_unmeasured(|| "a number has no value".to_owned());
+        }
         if let Some(dtype) = &dtype {
             self.tensor(&TensorFacts { dtype, data_name: data_name.as_deref(), ..facts });
+        }
+        // Many layers begin with the same ones or zeros: a constant tells no parameter from another.
+        if self.place.role == Role::Parameter && facts.max != facts.min && self.name.contains(".forward") {
+            self.parameters.push(hash.finish());
         }
         if !kinds.is_finite() {
             self.bad.push(BadTensor {
@@ -425,9 +501,12 @@ fn rank_argument<'a>(communication: &'a mut Communication, key: &str) -> Option<
     })
 }
 
-/// A statistic: a number, or a word for one that is not finite.
+/// A statistic: a number, or a word for one that is not finite; of bool tensors whether any, or all, are true.
 fn figure(pull: &mut Pull<'_>, hash: &mut Multiply) -> Result<Option<f64>, PullError> {
-    let figure = number_of(pull)?;
+    let figure = match pull.shape()? {
+        Shape::Word => pull.word()?.map(|value| f64::from(u8::from(value))),
+        _ => number_of(pull)?,
+    };
     // All NaN are one: which of them it was says nothing about the tensor.
     hash.write_u64(
         figure.map_or(1, |figure| if figure.is_nan() { f64::NAN.to_bits() } else { figure.to_bits() }),

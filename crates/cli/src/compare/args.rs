@@ -9,23 +9,31 @@ use crate::args::FormatName;
 /// Compare two dumps: the tables, and which operation made the difference.
 ///
 /// Two forms. The newer one takes two paths, each a dump.json, a rank directory, a step directory or a whole dump:
-/// `msprobe compare -tp TARGET -gp GOLDEN`. The older one takes a compare.json: `msprobe -f pytorch compare -i
-/// compare.json -o out`. Both end with a verdict, also written to verdict.json beside the tables.
+/// `msprobe compare TARGET GOLDEN`, or `-tp TARGET -gp GOLDEN`. The older one takes a compare.json: `msprobe -f pytorch
+/// compare -i compare.json -o out`. Both end with a verdict, also written to verdict.json beside the tables.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes:\n  \
     0  identical, or all within tolerance (older form: also when differences were found, see --fail-on-difference)\n  \
-    1  differences found\n  \
-    2  wrong usage, or a dump, rank or tensor could not be compared (what could be is still written)\n\n\
+    1  differences found, or incomplete: something could not be compared (see --allow-incomplete)\n  \
+    2  wrong usage, or nothing could be compared\n\n\
     Tolerances (share of the size of the values; --tolerance changes them):\n  \
     float64 1e-9, float32 3e-5, float16 2e-3, bfloat16 8e-3, float8 6.25e-2, integer 0\n\n\
     compare.json (older form):\n  \
     {\"npu_path\": \"npu/dump.json\", \"bench_path\": \"bench/dump.json\", \"stack_path\": \"npu/stack.json\",\n   \
     \"is_print_compare_log\": true}\n\n\
     Examples:\n  \
-    msprobe compare -tp run_npu/step0 -gp run_gpu/step0 -o out --format html,xlsx\n  \
+    msprobe compare run_npu run_gpu -o out --format html,xlsx\n  \
     msprobe compare -tp a/dump.json -gp b/dump.json --tolerance float32=1e-3\n  \
     msprobe -f pytorch compare -i compare.json -o out -s")]
 pub(crate) struct CompareArgs {
+    /// The dump under test: dump.json or a directory (newer form).
+    #[arg(value_name = "TARGET", requires = "golden", conflicts_with_all = ["input_path", "target_path", "golden_path"])]
+    pub(crate) target: Option<PathBuf>,
+
+    /// The dump to measure against.
+    #[arg(value_name = "GOLDEN")]
+    pub(crate) golden: Option<PathBuf>,
+
     /// compare.json with the paths of both sides (older form).
     #[arg(
         short,
@@ -60,6 +68,11 @@ pub(crate) struct CompareArgs {
     /// What the verdict tolerates: float32=1e-3,bfloat16=0.02 or one number for all floats.
     #[arg(long, value_name = "LIST")]
     pub(crate) tolerance: Option<String>,
+
+    /// What may be left out of the comparison without making it incomplete: unpaired, unmeasured, dtype, files, ranks,
+    /// steps, or all, separated by commas. The answer still counts it.
+    #[arg(long = "allow-incomplete", value_name = "LIST")]
+    pub(crate) allow_incomplete: Option<String>,
 
     /// Exit with 1 when differences are found, in the older form too.
     #[arg(long = "fail-on-difference")]

@@ -1,9 +1,14 @@
 //! compare.json of the older form.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use msprobe_compare::error::{Code, CompareError};
 use msprobe_dump::read::Json;
+
+/// No such file is longer.
+const MOST_BYTES: u64 = 16 << 20;
 
 /// What a compare.json says.
 #[derive(Debug, Default, PartialEq)]
@@ -23,11 +28,18 @@ pub(super) struct CompareConfig {
 impl CompareConfig {
     pub(super) fn read(path: &Path) -> Result<CompareConfig, CompareError> {
         let shown = path.display();
-        let text = std::fs::read(path).map_err(|error| {
+        let mut text = Vec::new();
+        let read = File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut text));
+        read.map_err(|error| {
             CompareError::new(Code::IllegalPath, format!("The file path {shown} does not exist."))
                 .with_hint(error.to_string())
         })?;
-        let value = Json::parse(&text).map_err(|(what, at)| {
+        if text.len() as u64 > MOST_BYTES {
+            let message = format!("{shown} is longer than {MOST_BYTES} bytes");
+            return Err(CompareError::new(Code::InvalidFile, message)
+                .with_hint("give the compare.json that names both dumps, not a dump"));
+        }
+        let value = Json::parse_file(&text).map_err(|(what, at)| {
             CompareError::new(Code::InvalidFile, format!("Load json file {shown} failed."))
                 .with_hint(format!("{what} at byte {at}"))
         })?;
@@ -35,17 +47,22 @@ impl CompareConfig {
             let message = "input_param should be dict, please check!";
             return Err(CompareError::new(Code::InvalidObjectType, message));
         }
-        let path_of = |key: &str| match value.get(key).and_then(Json::as_str) {
-            Some(text) if !text.is_empty() => Ok(PathBuf::from(text)),
-            _ => {
+        // The Python function has keys of its own, and people use one file for both.
+        let text_of = |key: &str, in_python: &str| {
+            let text = |key: &str| value.get(key).and_then(Json::as_str).filter(|text| !text.is_empty());
+            text(key).or_else(|| text(in_python)).map(PathBuf::from)
+        };
+        let path_of = |key: &str, in_python: &str| {
+            text_of(key, in_python).ok_or_else(|| {
                 let message = format!("Missing {key} in configuration file {shown}, please check!");
-                Err(CompareError::new(Code::InvalidPath, message))
-            }
+                CompareError::new(Code::InvalidPath, message)
+                    .with_hint(r#"{"npu_path": "npu/dump.json", "bench_path": "bench/dump.json"}"#)
+            })
         };
         Ok(CompareConfig {
-            npu_path: path_of("npu_path")?,
-            bench_path: path_of("bench_path")?,
-            stack_path: value.get("stack_path").and_then(Json::as_str).map(PathBuf::from),
+            npu_path: path_of("npu_path", "npu_json_path")?,
+            bench_path: path_of("bench_path", "bench_json_path")?,
+            stack_path: text_of("stack_path", "stack_json_path"),
             log_rows: flag(&value, "is_print_compare_log")?,
             rank_id: numbers(&value, "rank_id")?,
             step_id: numbers(&value, "step_id")?,

@@ -9,26 +9,29 @@ use msprobe_compare::error::{Code, CompareError};
 use msprobe_compare::merge_result::merge_result;
 use msprobe_compare::run::{
     DataMapping, Form, Formats, MappingChoice, Mappings, Options, Outcome, StackSource, compare_dumps,
-    compare_ranks,
+    compare_ranks, find_dump,
 };
 use msprobe_compare::static_graph::compare_graphs;
-use msprobe_compare::verdict::{Status as VerdictStatus, Tolerances};
+use msprobe_compare::verdict::{Allowed, Status as VerdictStatus, Tolerances};
+use msprobe_report::Visible;
 
 use super::args::{CompareArgs, MergeResultArgs};
 use super::config::CompareConfig;
 use crate::args::{FormatName, FrameworkName};
 use crate::console::{Terminal, refuse};
-use crate::{Status, WithHint};
+use crate::{Status, WithHint, logging};
 
 pub(crate) fn run(framework: Option<FrameworkName>, args: &CompareArgs) -> Result<Status> {
     let console = Terminal::default();
-    let result = match (&args.input_path, &args.target_path, &args.golden_path) {
+    let target = args.target.as_ref().or(args.target_path.as_ref());
+    let golden = args.golden.as_ref().or(args.golden_path.as_ref());
+    let result = match (&args.input_path, target, golden) {
         (Some(input), None, None) => older(framework, input, args, &console),
         (None, Some(target), Some(golden)) => newer(target, golden, args, &console),
         _ => {
             return Err(WithHint {
-                message: "give either -i compare.json, or both -tp TARGET and -gp GOLDEN".to_owned(),
-                hint: "msprobe compare --help shows both forms".to_owned(),
+                message: "give two dumps to compare, or -i compare.json".to_owned(),
+                hint: "msprobe compare TARGET GOLDEN; msprobe compare --help shows all forms".to_owned(),
             }
             .into());
         }
@@ -40,9 +43,14 @@ pub(crate) fn run(framework: Option<FrameworkName>, args: &CompareArgs) -> Resul
 pub(crate) fn merge(args: &MergeResultArgs) -> Status {
     let console = Terminal::default();
     match merge_result(&args.input_dir, &args.output_dir, &args.config_path, &console) {
-        Ok(path) => {
-            say(&format!("merged into {}", path.display()));
-            Status::Ok
+        Ok(merged) => {
+            say(&format!("merged into {}", merged.path.display()));
+            if merged.left_out.is_empty() {
+                return Status::Ok;
+            }
+            let ranks: Vec<String> = merged.left_out.iter().map(u64::to_string).collect();
+            say(&format!("not complete: the tables of rank {} could not be read", ranks.join(", ")));
+            Status::Failed
         }
         Err(error) => refuse(&error, &console),
     }
@@ -84,6 +92,7 @@ fn options(args: &CompareArgs, form: Form) -> Result<Options, CompareError> {
         log_rows: args.log_rows,
         first_difference: args.diff_analyze,
         tolerances,
+        allowed: Allowed::parse(args.allow_incomplete.as_deref().unwrap_or_default())?,
     })
 }
 
@@ -102,15 +111,11 @@ fn older(
         return Err(usage("Argument -cm or -am is not supported in PyTorch framework"));
     }
     let config = CompareConfig::read(input)?;
-    for path in [&config.npu_path, &config.bench_path] {
-        if !path.exists() {
-            let message = format!("The path {} does not exist, please check!", path.display());
-            return Err(CompareError::new(Code::IllegalPath, message));
-        }
-    }
-    if config.npu_path.is_file() != config.bench_path.is_file() {
+    let (npu, bench) = (&find_dump(&config.npu_path, console)?, &find_dump(&config.bench_path, console)?);
+    if npu.is_file() != bench.is_file() {
         let message = "The npu_path and bench_path need to be of the same type.";
-        return Err(CompareError::new(Code::InvalidCompareMode, message));
+        return Err(CompareError::new(Code::InvalidCompareMode, message)
+            .with_hint("give two dump.json files, or two directories"));
     }
     let mut options = options(args, Form::Old)?;
     if framework == FrameworkName::Pytorch {
@@ -123,7 +128,6 @@ fn older(
         }
         Ok(())
     };
-    let (npu, bench) = (&config.npu_path, &config.bench_path);
     let outcome = if npu.is_file() {
         options.stack = match config.stack_path {
             Some(path) if args.stack_mode => StackSource::File(path),
@@ -152,8 +156,9 @@ fn older(
         compare_ranks(npu, bench, &options, console)?
     };
     let status = finish(&outcome, &options, console)?;
-    // Scripts of old take any other number for a crash.
-    Ok(if status == Status::Differs && !args.fail_on_difference { Status::Ok } else { status })
+    // Scripts of old take any other number for a crash, which it is where something could not be read.
+    let is_told = !args.fail_on_difference && outcome.failures.is_empty();
+    Ok(if is_told { Status::Ok } else { status })
 }
 
 fn newer(
@@ -166,12 +171,7 @@ fn newer(
         let message = format!("mode {} needs Ascend products and is not part of this tool", args.mode);
         return Err(CompareError::new(Code::InvalidParam, message).with_hint("leave -m out"));
     }
-    for path in [target, golden] {
-        if !path.exists() {
-            let message = format!("The path {} does not exist, please check!", path.display());
-            return Err(CompareError::new(Code::IllegalPath, message));
-        }
-    }
+    let (target, golden) = (&find_dump(target, console)?, &find_dump(golden, console)?);
     let options = options(args, Form::Newest)?;
     if args.rank.is_some() || args.step.is_some() {
         let ranks = args.rank.clone().unwrap_or_default();
@@ -180,29 +180,51 @@ fn newer(
         return Ok(finish_files(&files, console));
     }
     let outcome = compare_dumps(target, golden, &options, console)?;
-    let status = finish(&outcome, &options, console)?;
-    Ok(if outcome.status() == VerdictStatus::Failed { Status::Failed } else { status })
+    finish(&outcome, &options, console)
 }
 
 /// The straight answer, and where the tables are.
 fn finish(outcome: &Outcome, options: &Options, console: &dyn Console) -> Result<Status, CompareError> {
     outcome.write_verdict(&options.output, &options.tolerances, console)?;
-    announce_end(console);
-    say(&outcome.paragraph());
+    console.end();
+    for (index, line) in outcome.lines(terminal_width()).iter().enumerate() {
+        if index == 0 { say_in_colour(line, outcome.status()) } else { say(line) }
+    }
     if outcome.parts.iter().any(|part| !part.files.is_empty()) {
-        say(&format!("\nResults are in {}:", options.output.display()));
+        say("");
+        say(&format!("Results are in {}:", options.output.display()));
         for file in outcome.parts.iter().flat_map(|part| &part.files) {
             say(&format!("  {}", file.file_name().unwrap_or_default().to_string_lossy()));
         }
         say("  verdict.json");
     }
-    Ok(if !outcome.failures.is_empty() {
-        Status::Failed
-    } else if outcome.status().agrees() || outcome.status() == VerdictStatus::Failed {
-        Status::Ok
-    } else {
-        Status::Differs
+    announce_end(console);
+    Ok(match outcome.status() {
+        VerdictStatus::Identical | VerdictStatus::WithinTolerance => Status::Ok,
+        VerdictStatus::Incomplete | VerdictStatus::Diverged | VerdictStatus::DiffersAtInput => {
+            Status::Differs
+        }
+        VerdictStatus::Failed => Status::Failed,
     })
+}
+
+/// Columns of the terminal, or of a page where there is none.
+fn terminal_width() -> usize {
+    terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0))
+}
+
+/// The first line of the answer in the colour of its status, where a person reads it.
+fn say_in_colour(line: &str, status: VerdictStatus) {
+    use std::io::{IsTerminal, Write};
+    if !std::io::stdout().is_terminal() || !logging::use_color() {
+        return say(line);
+    }
+    let colour = match status {
+        VerdictStatus::Identical | VerdictStatus::WithinTolerance => "32",
+        VerdictStatus::Incomplete => "33",
+        VerdictStatus::Diverged | VerdictStatus::DiffersAtInput | VerdictStatus::Failed => "31",
+    };
+    let _ = writeln!(std::io::stdout(), "\u{1b}[1;{colour}m{}\u{1b}[0m", Visible(line));
 }
 
 /// Where the tables of a static graph are. What could not be compared is in the log.
@@ -223,8 +245,8 @@ fn announce_end(console: &dyn Console) {
     console.info(&"*".repeat(width));
 }
 
-/// A line on stdout. Whoever closed it has seen enough.
+/// A line on stdout, with what names could do to a terminal made visible. Whoever closed it has seen enough.
 fn say(text: &str) {
     use std::io::Write;
-    let _ = writeln!(std::io::stdout(), "{text}");
+    let _ = writeln!(std::io::stdout(), "{}", Visible(text));
 }

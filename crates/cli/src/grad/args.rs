@@ -22,19 +22,20 @@ pub(crate) enum GradCommand {
 /// DIR1 and DIR2 are the dump paths of two runs that were collected with task grad_probe at level L1 or L2 (directories
 /// with rank0, rank1, …), or one rank directory of each (with step0, step1, …). The similarity of a parameter at a step is
 /// the share of its elements whose gradient has the same sign in both runs. Suspicious is a parameter that begins below
-/// --first, or falls by more than --fall from one step to the next. Gradients are computed from the last layer back, so
-/// of the parameters that are suspicious at the first such step, the one named is the last in the order of the model. A
-/// file that is missing or cannot be read costs its own cell. Nothing is written to DIR1 and DIR2.
+/// --first, falls by more than --fall from one step to the next, sinks by more than --total-fall since its first steps, or
+/// comes below --floor. Gradients are computed from the last layer back, so of the parameters that are suspicious at the
+/// first such step, the one named is the last in the order of the model. A file that is missing or cannot be read costs its
+/// own cell and makes the answer incomplete. Nothing is written to DIR1 and DIR2.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes:\n  \
-    0  nothing suspicious\n  \
-    1  suspicious, see the verdict\n  \
-    2  wrong usage, or something could not be compared (what could be is still written)\n\n\
+    0  everything was compared and nothing is suspicious\n  \
+    1  suspicious, or not everything could be compared: see the verdict\n  \
+    2  wrong usage, or nothing could be compared\n\n\
     Files (similarities.csv and pictures of dump paths are in OUT/rank0, OUT/rank1, …):\n  \
     similarities.csv        a row per parameter, a column per step, all parameters together in the last row\n  \
     similarities_picture/   a curve per parameter, and of all together\n  \
     similarities.html       all curves on a page, worst first\n  \
-    verdict.json            the verdict for scripts: status ok, suspect or incomplete\n\n\
+    verdict.json            the verdict for scripts: status identical, within_tolerance, incomplete, diverged\n\n\
     Examples:\n  \
     msprobe grad compare run_npu run_gpu -o out\n  \
     msprobe grad compare run_npu/rank0 run_gpu/rank0 -o out --pictures worst:20\n  \
@@ -67,6 +68,16 @@ pub(crate) struct GradCompareArgs {
     /// Suspicious when it falls by more than this from one step to the next.
     #[arg(long, value_name = "SHARE", default_value_t = 0.03, value_parser = share)]
     pub(crate) fall: f64,
+
+    /// Suspicious when it sinks by more than this since its first steps, however slowly (default: 0.1, or --fall if that is
+    /// more).
+    #[arg(long = "total-fall", value_name = "SHARE", value_parser = share)]
+    pub(crate) total_fall: Option<f64>,
+
+    /// Suspicious when it comes below this; signs that have nothing to do with each other agree in 0.5 (default: 0.8, or
+    /// --first if that is less).
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub(crate) floor: Option<f64>,
 
     /// No similarities.html.
     #[arg(long = "no-html")]

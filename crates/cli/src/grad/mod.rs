@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use anyhow::Result;
 use msprobe_compare::console::Console;
 use msprobe_compare::gradients::{Options, Outcome, Status as RunStatus, Thresholds, compare_either};
+use msprobe_report::{Visible, write_visible_lines};
 
 pub(crate) use self::args::GradArgs;
 use self::args::{GradCommand, GradCompareArgs};
@@ -23,7 +24,7 @@ fn compare(args: &GradCompareArgs) -> Result<Status> {
     let console = Terminal::default();
     let options = Options {
         output: args.output_path.clone(),
-        thresholds: Thresholds { first: args.first, fall: args.fall },
+        thresholds: Thresholds::new(args.first, args.fall, args.floor, args.total_fall),
         pictures: args.pictures,
         html: !args.no_html,
     };
@@ -33,9 +34,9 @@ fn compare(args: &GradCompareArgs) -> Result<Status> {
         Ok(outcome) => {
             print(&outcome, &options)?;
             Ok(match outcome.status() {
-                _ if !outcome.failures.is_empty() => Status::Failed,
-                RunStatus::Suspect => Status::Differs,
-                RunStatus::Ok | RunStatus::Incomplete => Status::Ok,
+                RunStatus::Identical | RunStatus::WithinTolerance => Status::Ok,
+                RunStatus::Incomplete | RunStatus::Diverged => Status::Differs,
+                RunStatus::Failed => Status::Failed,
             })
         }
         Err(error) => Ok(refuse(&error, &console)),
@@ -45,12 +46,11 @@ fn compare(args: &GradCompareArgs) -> Result<Status> {
 /// The answer, and where the files are.
 fn print(outcome: &Outcome, options: &Options) -> io::Result<()> {
     let mut out = io::BufWriter::new(io::stdout().lock());
-    for line in outcome.lines() {
-        writeln!(out, "{line}")?;
-    }
-    writeln!(out, "\nResults are in {}:", options.output.display())?;
+    write_visible_lines(outcome.lines().iter().map(String::as_str), &mut out)?;
+    writeln!(out, "\nResults are in {}:", Visible(&options.output.to_string_lossy()))?;
     for file in &outcome.files {
-        writeln!(out, "  {}", file.strip_prefix(&options.output).unwrap_or(file).display())?;
+        let file = file.strip_prefix(&options.output).unwrap_or(file).to_string_lossy();
+        writeln!(out, "  {}", Visible(&file))?;
     }
     out.flush()
 }

@@ -12,7 +12,7 @@ macro_rules! files_and_examples {
         concat!(
             "Exit codes:\n",
             $exit_codes,
-            "  2  wrong usage, or a rank could not be read (the others are still analysed)\n\n\
+            "  2  wrong usage, or no rank could be read\n\n\
              Files (TIME is in nanoseconds; none are written when there is nothing to report):\n  \
              anomaly_analyze_TIME.json  what the reference tool names, in its format\n  \
              overflow_report_TIME.json  the report for scripts\n  \
@@ -40,7 +40,8 @@ macro_rules! files_and_examples {
 #[derive(Debug, Args)]
 #[command(after_help = files_and_examples!(
     "  0  done, whatever was found; with --fail-on-anomaly: no NaN and no Inf\n  \
-       1  with --fail-on-anomaly: something is not finite, see the report\n",
+       1  a rank is missing or could not be read (the others are still analysed); with --fail-on-anomaly also: something \
+          is not finite, or was not measured\n",
     "msprobe -f pytorch nan_analyze"
 ))]
 pub(crate) struct NanAnalyzeArgs {
@@ -61,8 +62,8 @@ pub(crate) struct NanAnalyzeArgs {
 /// end early are reported, the others are analysed all the same. Nothing is written to the dump.
 #[derive(Debug, Args)]
 #[command(after_help = files_and_examples!(
-    "  0  no NaN and no Inf (early warnings may be there)\n  \
-       1  something is not finite, see the report\n",
+    "  0  everything was measured: no NaN and no Inf (early warnings may be there)\n  \
+       1  something is not finite, was not measured or could not be read, see the report\n",
     "msprobe overflow_check"
 ))]
 pub(crate) struct OverflowCheckArgs {

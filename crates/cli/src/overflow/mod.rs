@@ -10,6 +10,7 @@ use msprobe_analyze::range::RangeOptions;
 use msprobe_analyze::rules::{Rule, Rules};
 use msprobe_analyze::run::{Options, analyze};
 use msprobe_report::console::Console;
+use msprobe_report::{Visible, write_visible_lines};
 
 use self::args::{AnalysisArgs, ReportFormat, RuleChoice};
 pub(crate) use self::args::{NanAnalyzeArgs, OverflowCheckArgs};
@@ -18,19 +19,21 @@ use crate::console::Terminal;
 use crate::{Status, WithHint};
 
 pub(crate) fn nan_analyze(framework: Option<FrameworkName>, args: &NanAnalyzeArgs) -> Result<Status> {
-    let status = run(framework, &args.analysis)?;
-    let is_told = status == Status::Differs && !args.fail_on_anomaly;
+    let (status, has_all_ranks) = run(framework, &args.analysis)?;
+    // Scripts of the reference take anything but 0 for a failure, which a rank without an answer is.
+    let is_told = status == Status::Differs && has_all_ranks && !args.fail_on_anomaly;
     Ok(if is_told { Status::Ok } else { status })
 }
 
 pub(crate) fn overflow_check(framework: Option<FrameworkName>, args: &OverflowCheckArgs) -> Result<Status> {
-    run(framework, &args.analysis)
+    Ok(run(framework, &args.analysis)?.0)
 }
 
-fn run(framework: Option<FrameworkName>, args: &AnalysisArgs) -> Result<Status> {
+/// How it ended, and whether there is an answer for every rank.
+fn run(framework: Option<FrameworkName>, args: &AnalysisArgs) -> Result<(Status, bool)> {
     if args.list_rules {
         print_rules()?;
-        return Ok(Status::Ok);
+        return Ok((Status::Ok, true));
     }
     if matches!(framework, Some(FrameworkName::Mindspore)) {
         return Err(WithHint {
@@ -54,11 +57,11 @@ fn run(framework: Option<FrameworkName>, args: &AnalysisArgs) -> Result<Status> 
         ReportFormat::Text => print(&outcome, &options)?,
         ReportFormat::Json => io::stdout().lock().write_all(outcome.json().as_bytes())?,
     }
-    Ok(match outcome.status() {
-        _ if !outcome.unreadable.is_empty() => Status::Failed,
-        Answer::Anomaly => Status::Differs,
+    let status = match outcome.status() {
+        Answer::Anomaly | Answer::Incomplete => Status::Differs,
         Answer::Warning | Answer::Clean => Status::Ok,
-    })
+    };
+    Ok((status, outcome.has_all_ranks()))
 }
 
 fn chosen_rules(switched_off: &[RuleChoice]) -> Rules {
@@ -79,13 +82,11 @@ fn print_rules() -> io::Result<()> {
 /// The answer, and where the files are.
 fn print(outcome: &Outcome, options: &Options) -> io::Result<()> {
     let mut out = io::BufWriter::new(io::stdout().lock());
-    for line in outcome.lines() {
-        writeln!(out, "{line}")?;
-    }
+    write_visible_lines(outcome.lines().iter().map(String::as_str), &mut out)?;
     if let Some(output) = options.output.as_ref().filter(|_| !outcome.files.is_empty()) {
-        writeln!(out, "\nResults are in {}:", output.display())?;
+        writeln!(out, "\nResults are in {}:", Visible(&output.to_string_lossy()))?;
         for file in &outcome.files {
-            writeln!(out, "  {}", file.strip_prefix(output).unwrap_or(file).display())?;
+            writeln!(out, "  {}", Visible(&file.strip_prefix(output).unwrap_or(file).to_string_lossy()))?;
         }
     }
     out.flush()

@@ -28,8 +28,8 @@ pub(crate) enum RlCommand {
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes:\n  \
     0  identical\n  \
-    1  differences found, or one run has more than the other\n  \
-    2  wrong usage, or something could not be compared (what could be is still written)\n\n\
+    1  differences found, or not everything could be compared: one run has more, a file cannot be read\n  \
+    2  wrong usage, or nothing could be compared\n\n\
     Files:\n  \
     KEY.xlsx       a row per step, rank, micro step and element of a list\n  \
     summary.xlsx   a row per key, tokens at which samples part, what was left out\n  \

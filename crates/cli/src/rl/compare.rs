@@ -6,7 +6,7 @@ use anyhow::Result;
 use msprobe_compare::console::Console;
 use msprobe_compare::key_data::{Outcome, Status as RunStatus, compare_key_data};
 use msprobe_compare::run::Formats;
-use msprobe_report::write_text;
+use msprobe_report::{Visible, write_text, write_visible_lines};
 
 use super::args::RlCompareArgs;
 use crate::Status;
@@ -29,10 +29,9 @@ pub(super) fn run(args: &RlCompareArgs) -> Result<Status> {
         Ok(outcome) => {
             print(&outcome, args)?;
             Ok(match outcome.status {
-                _ if outcome.failures > 0 => Status::Failed,
                 RunStatus::Identical => Status::Ok,
-                RunStatus::Differs | RunStatus::OneSided => Status::Differs,
-                RunStatus::Incomplete | RunStatus::NothingInCommon => Status::Failed,
+                RunStatus::Incomplete | RunStatus::Diverged => Status::Differs,
+                RunStatus::Failed => Status::Failed,
             })
         }
         Err(error) => Ok(refuse(&error, &console)),
@@ -47,12 +46,11 @@ fn print(outcome: &Outcome, args: &RlCompareArgs) -> io::Result<()> {
         write_text(&outcome.table, color, &mut out)?;
         writeln!(out)?;
     }
-    for line in &outcome.lines {
-        writeln!(out, "{line}")?;
-    }
+    write_visible_lines(outcome.lines.iter().map(String::as_str), &mut out)?;
     let names: Vec<_> =
         outcome.summaries.iter().map(|file| file.file_name().unwrap_or_default().to_string_lossy()).collect();
-    write!(out, "\nResults are in {}: {}", args.output_path.display(), names.join(", "))?;
+    let place = format!("{}: {}", args.output_path.display(), names.join(", "));
+    write!(out, "\nResults are in {}", Visible(&place))?;
     match outcome.tables.len() {
         0 => writeln!(out)?,
         1 => writeln!(out, " and 1 table of a key")?,

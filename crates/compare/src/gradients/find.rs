@@ -1,9 +1,9 @@
 //! What two runs have in common: ranks, steps, and parameters in the order of the model.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::Notes;
 use crate::error::{Code, CompareError};
@@ -15,7 +15,7 @@ pub(super) struct Numbered {
     pub(super) name: String,
 }
 
-/// Directories called `prefix` and digits that are on both sides, ascending. Those of one side alone are mentioned.
+/// Directories called `prefix` and digits that are on both sides, ascending. Those of one side alone are not compared.
 pub(super) fn common_directories(
     sides: [&Path; 2],
     prefix: &str,
@@ -36,6 +36,9 @@ pub(super) fn common_directories(
     for (side, alone) in sides.iter().zip(&alone) {
         if !alone.is_empty() {
             notes.warning(&format!("only in {}: {}", side.display(), some_of(alone)));
+        }
+        for name in alone {
+            notes.left_out(format!("{} is in one run only", side.join(name).display()));
         }
     }
     Ok(common)
@@ -70,6 +73,7 @@ fn numbered(directory: &Path, prefix: &str) -> Result<Vec<Numbered>, CompareErro
 
 fn unlisted(directory: &Path, error: &io::Error) -> CompareError {
     CompareError::new(Code::IllegalPath, format!("cannot list {}: {error}", directory.display()))
+        .with_hint("check the permissions of the directory")
 }
 
 /// Names in a directory, sorted. Those that are no text belong to nobody's dump.
@@ -89,52 +93,51 @@ pub(super) fn entries(directory: &Path) -> io::Result<Vec<String>> {
 pub(super) struct Parameters {
     /// In the order of the model.
     pub(super) names: Vec<String>,
-    /// For each step those the first side recorded, where that is known.
+    /// Those only tables of the second side have.
+    pub(super) strangers: HashSet<String>,
+    /// For each step those either side recorded, where that is known.
     pub(super) recorded: Vec<Option<HashSet<String>>>,
 }
 
-/// The names in the first side's tables: those of the lowest step, then what later steps have besides.
+/// The names in the tables: those of the first side's lowest step, then what its later steps have besides. Where no table
+/// of the first side can be read, the second side's stand in.
 pub(super) fn parameters(
     sides: [&Path; 2],
     steps: &[Numbered],
     notes: &mut Notes<'_>,
 ) -> Result<Parameters, CompareError> {
-    let tables: Vec<PathBuf> =
-        steps.iter().map(|step| sides[0].join(format!("grad_summary_{}.csv", step.number))).collect();
-    let mut matched = tables
-        .iter()
-        .any(|table| table.is_file() && table.file_name().is_some_and(|name| sides[1].join(name).is_file()));
-    let mut found = Parameters::default();
-    let mut known = HashSet::new();
-    let mut read = 0;
-    let mut add = |names: &[String]| {
-        for name in names {
-            if known.insert(name.clone()) {
-                found.names.push(name.clone());
+    let files: Vec<String> = steps.iter().map(|step| format!("grad_summary_{}.csv", step.number)).collect();
+    let mut matched = files.iter().any(|name| sides.iter().all(|side| side.join(name).is_file()));
+    let mut tables: Vec<[Option<Table>; 2]> = Vec::new();
+    for (name, step) in files.iter().zip(steps) {
+        let tables_of_step = sides.map(|side| {
+            let path = side.join(name);
+            // A step without a table has its files still.
+            if path.is_file() { read_table(&path, notes) } else { None }
+        });
+        for (side, other) in [(0, 1), (1, 0)] {
+            if !sides[side].join(name).exists() && sides[other].join(name).is_file() {
+                notes.missing(format!("missing: {}", sides[side].join(name).display()));
             }
         }
-    };
-    for table in &tables {
-        // A step without a table has its files still.
-        let names = if table.is_file() { read_names(table, notes) } else { None };
-        if let Some(names) = &names {
-            read += 1;
-            add(names);
+        if let [Some(ours), Some(theirs)] = &tables_of_step {
+            note_differing_rows(ours, theirs, step.number, notes);
         }
-        found.recorded.push(names.map(|names| names.into_iter().collect()));
+        tables.push(tables_of_step);
     }
-    if read == 0 {
+    let has_table = |side: usize| tables.iter().any(|tables| tables[side].is_some());
+    let mut others: Vec<String> = Vec::new();
+    if !has_table(0) && !has_table(1) {
         // Any other table will do, as long as both sides have it.
         for name in entries(sides[0]).map_err(|error| unlisted(sides[0], &error))? {
             let table = sides[0].join(&name);
             if table.extension().is_some_and(|extension| extension == "csv")
-                && !tables.contains(&table)
+                && !files.contains(&name)
                 && sides[1].join(&name).is_file()
             {
                 matched = true;
-                if let Some(names) = read_names(&table, notes) {
-                    read += 1;
-                    add(&names);
+                if let Some(table) = read_table(&table, notes) {
+                    others = table.names;
                     break;
                 }
             }
@@ -146,64 +149,109 @@ pub(super) fn parameters(
         return Err(CompareError::new(Code::InvalidCompareMode, message)
             .with_hint(format!("no grad_summary_0.csv or the like is both in {first} and in {second}")));
     }
-    if read == 0 {
+    if !has_table(0) && !has_table(1) && others.is_empty() {
         let message = format!("no grad_summary csv of {} could be read", sides[0].display());
-        return Err(CompareError::new(Code::InvalidFile, message));
+        return Err(CompareError::new(Code::InvalidFile, message)
+            .with_hint("the log says what is wrong with each of them; collect again with task grad_probe"));
     }
-    mention_strangers(sides[1], steps, &found.names, notes);
+    let leading = usize::from(!has_table(0) && has_table(1));
+    let mut found = Parameters::default();
+    let mut known = HashSet::new();
+    let of_tables =
+        tables.iter().filter_map(|tables| tables[leading].as_ref()).flat_map(|table| &table.names);
+    for name in of_tables.chain(&others) {
+        if known.insert(name.clone()) {
+            found.names.push(name.clone());
+        }
+    }
+    for (tables_of_step, step) in tables.iter().zip(&files) {
+        if let Some(table) = &tables_of_step[1 - leading] {
+            let strangers: Vec<&String> = table.names.iter().filter(|name| !known.contains(*name)).collect();
+            let path = sides[1 - leading].join(step);
+            for name in strangers {
+                notes.left_out(format!("{name} is only in {}", path.display()));
+                found.strangers.insert(name.clone());
+            }
+        }
+        let names = tables_of_step.iter().flatten().flat_map(|table| table.names.iter().cloned());
+        found.recorded.push(tables_of_step.iter().any(Option::is_some).then(|| names.collect()));
+    }
+    if !found.strangers.is_empty() {
+        let mut strangers: Vec<String> = found.strangers.iter().cloned().collect();
+        strangers.sort_unstable();
+        notes.warning(&format!("only in {}: {}", sides[1 - leading].display(), some_of(&strangers)));
+    }
     Ok(found)
 }
 
-/// Parameters of the second side alone are not compared; that should not go unnoticed.
-fn mention_strangers(side: &Path, steps: &[Numbered], names: &[String], notes: &mut Notes<'_>) {
-    let Some(step) = steps.first() else { return };
-    let table = side.join(format!("grad_summary_{}.csv", step.number));
-    let known: HashSet<&String> = names.iter().collect();
-    // What is wrong with this table costs nothing.
-    if let Ok((theirs, _)) = names_of(&table) {
-        let strangers: Vec<String> = theirs.into_iter().filter(|name| !known.contains(name)).collect();
-        if !strangers.is_empty() {
-            notes.warning(&format!("only in {}: {}", table.display(), some_of(&strangers)));
+/// A table of a step: its names in order, and all cells by name and column.
+#[derive(Debug, Default)]
+struct Table {
+    names: Vec<String>,
+    rows: HashMap<String, Vec<Row>>,
+}
+
+/// Cells by their column, as written.
+type Row = BTreeMap<String, String>;
+
+/// Counts rows that are not the same on both sides: signs alone do not make two runs identical.
+fn note_differing_rows(ours: &Table, theirs: &Table, step: u64, notes: &mut Notes<'_>) {
+    let is_new = |name: &&String| !ours.rows.contains_key(*name);
+    for name in ours.names.iter().chain(theirs.names.iter().filter(is_new)) {
+        if ours.rows.get(name) != theirs.rows.get(name) {
+            notes.differing_rows.push(format!("step {step}: {name}"));
         }
     }
 }
 
-/// The names in a table. A fault is noted; names before it are kept.
-fn read_names(table: &Path, notes: &mut Notes<'_>) -> Option<Vec<String>> {
-    match names_of(table) {
-        Ok((names, fault)) => {
+/// Reads a table. A fault is noted; rows before it are kept.
+fn read_table(path: &Path, notes: &mut Notes<'_>) -> Option<Table> {
+    match table_of(path) {
+        Ok((table, fault)) => {
             if let Some(fault) = fault {
-                notes.failure(format!("cannot read all of {}: {fault}", table.display()));
+                notes.failure(format!("cannot read all of {}: {fault}", path.display()));
             }
-            Some(names)
+            Some(table)
         }
         Err(error) => {
-            notes.failure(format!("cannot read {}: {error}", table.display()));
+            notes.failure(format!("cannot read {}: {error}", path.display()));
             None
         }
     }
 }
 
-/// The column of names, and what is wrong with the rest of the table.
-fn names_of(table: &Path) -> Result<(Vec<String>, Option<String>), String> {
-    if !table.is_file() {
+/// The table, and what is wrong with the rest of it.
+fn table_of(path: &Path) -> Result<(Table, Option<String>), String> {
+    if !path.is_file() {
         return Err("it is not an ordinary file".to_owned());
     }
     let mut reader =
-        csv::ReaderBuilder::new().flexible(true).from_path(table).map_err(|error| error.to_string())?;
+        csv::ReaderBuilder::new().flexible(true).from_path(path).map_err(|error| error.to_string())?;
     let headers = reader.headers().map_err(|error| error.to_string())?;
-    let is_name = |header: &str| header.trim_start_matches('\u{feff}').eq_ignore_ascii_case("param_name");
-    let column = headers.iter().position(is_name).ok_or("it has no column param_name")?;
-    let columns = headers.len();
-    let mut names = Vec::new();
+    let headers: Vec<String> =
+        headers.iter().map(|header| header.trim_start_matches('\u{feff}').to_ascii_lowercase()).collect();
+    let column =
+        headers.iter().position(|header| header == "param_name").ok_or("it has no column param_name")?;
+    let mut table = Table::default();
     let mut fault = None;
     for (row, record) in reader.records().enumerate() {
         match record {
             // The name itself may be cut short.
-            Ok(record) if record.len() < columns => {
+            Ok(record) if record.len() < headers.len() => {
                 fault = Some(format!("row {} is cut short", row + 1));
             }
-            Ok(record) => names.extend(record.get(column).map(str::to_owned)),
+            Ok(record) => {
+                let Some(name) = record.get(column).map(str::to_owned) else { continue };
+                let cells = record.iter().enumerate().map(|(at, cell)| {
+                    let header = headers.get(at).cloned().unwrap_or_else(|| format!("column {at}"));
+                    (header, cell.to_owned())
+                });
+                let rows = table.rows.entry(name.clone()).or_default();
+                if rows.is_empty() {
+                    table.names.push(name);
+                }
+                rows.push(cells.collect());
+            }
             Err(error) => {
                 fault = Some(error.to_string());
                 if error.is_io_error() {
@@ -212,5 +260,5 @@ fn names_of(table: &Path) -> Result<(Vec<String>, Option<String>), String> {
             }
         }
     }
-    Ok((names, fault))
+    Ok((table, fault))
 }

@@ -57,6 +57,7 @@ pub(super) fn measure(
     let console = notes.console;
     let listed: Vec<[StepFiles; 2]> =
         steps.iter().map(|step| sides.map(|side| StepFiles::list(side.join(&step.name), notes))).collect();
+    note_unread(&listed, &parameters, notes);
     let names = &parameters.names;
     let pairs = names.len() * steps.len();
     console.begin("comparing directions", total_bytes(&listed));
@@ -87,6 +88,23 @@ pub(super) fn measure(
         parameters: parameters.names,
         counts,
         summary,
+    }
+}
+
+/// Files nobody compares: of parameters no table names, in another form beside the one that is taken, of no form at all.
+fn note_unread(listed: &[[StepFiles; 2]], parameters: &Parameters, notes: &mut Notes<'_>) {
+    for side in listed.iter().flatten() {
+        let names = parameters.names.iter().chain(&parameters.strangers);
+        let taken: HashSet<PathBuf> = names.filter_map(|name| side.find(name)).collect();
+        let mut unread: Vec<&String> = side
+            .names
+            .iter()
+            .filter(|name| !name.starts_with('.') && !taken.contains(&side.directory.join(name)))
+            .collect();
+        unread.sort_unstable();
+        for name in unread {
+            notes.left_out(format!("no table names {}", side.directory.join(name).display()));
+        }
     }
 }
 

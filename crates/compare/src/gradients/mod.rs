@@ -28,7 +28,7 @@ pub use self::verdict::{Curve, Finding, RankVerdict, Reason, Thresholds};
 use self::find::{common_directories, has_numbered, parameters};
 use crate::console::Console;
 use crate::error::{Code, CompareError};
-use crate::output::{make_directory, publish};
+use crate::output::{make_directory, make_directory_in, publish};
 use crate::run::check_directory;
 
 /// Which parameters get a picture of their own.
@@ -89,6 +89,8 @@ impl Options {
 struct Notes<'a> {
     console: &'a dyn Console,
     failures: Vec<String>,
+    /// Rows of tables that are not the same on both sides.
+    differing_rows: Vec<String>,
     /// Whether anything but missing files failed.
     broken: bool,
 }
@@ -98,11 +100,16 @@ impl<'a> Notes<'a> {
     const SHOWN: usize = 100;
 
     fn new(console: &'a dyn Console) -> Notes<'a> {
-        Notes { console, failures: Vec::new(), broken: false }
+        Notes { console, failures: Vec::new(), differing_rows: Vec::new(), broken: false }
     }
 
     fn warning(&mut self, text: &str) {
         self.console.warning(text);
+    }
+
+    /// Something that is there and is compared with nothing.
+    fn left_out(&mut self, text: String) {
+        self.failures.push(text);
     }
 
     /// Something that cannot be compared because it is not there.
@@ -119,12 +126,12 @@ impl<'a> Notes<'a> {
         self.missing(text);
     }
 
-    fn finish(self) -> Vec<String> {
+    fn finish(&mut self) -> Vec<String> {
         let more = self.failures.len().saturating_sub(Self::SHOWN);
         if more > 0 {
             self.console.error(&format!("{more} more items could not be compared, verdict.json lists them"));
         }
-        self.failures
+        std::mem::take(&mut self.failures)
     }
 }
 
@@ -213,7 +220,8 @@ fn one_rank(
             Some(first) if broken => first.clone(),
             _ => "no matched grad_file for comparison, please dump data in same configuration".to_owned(),
         };
-        return Err(CompareError::new(Code::InvalidCompareMode, message));
+        return Err(CompareError::new(Code::InvalidCompareMode, message)
+            .with_hint("directions are collected with grad_level L1 or L2; L0 has none"));
     }
     Ok((rank, similarities))
 }
@@ -231,26 +239,33 @@ fn leave(
     let (mut ranks, mut files) = (Vec::new(), Vec::new());
     for ((rank, similarities), output) in measured {
         let verdict = RankVerdict::judge(&similarities, options.thresholds);
-        make_directory(&output)?;
+        let relative = output.strip_prefix(&options.output).unwrap_or(Path::new(""));
+        make_directory_in(&options.output, relative)?;
         let path = output.join("similarities.csv");
-        publish(&path, console, |path| table::write_similarities(&similarities, path))?;
+        publish(&path, console, |file| table::write_similarities(&similarities, file))?;
         files.push(path);
         // Pictures are for looking at; the numbers stand without them.
-        if let Err(error) = pictures::draw(&similarities, &verdict, options.pictures, &output) {
+        if let Err(error) = pictures::draw(&similarities, &verdict, options, &output, console) {
             notes.failure(error.message);
         }
         ranks.push(RankOutcome { rank, similarities, verdict });
     }
-    let mut outcome = Outcome { ranks, failures: notes.finish(), thresholds: options.thresholds, files };
+    let mut outcome = Outcome {
+        ranks,
+        failures: notes.finish(),
+        differing_rows: std::mem::take(&mut notes.differing_rows),
+        thresholds: options.thresholds,
+        files,
+    };
     make_directory(&options.output)?;
     if options.html {
         let path = options.output.join("similarities.html");
-        publish(&path, console, |path| page::write_page(&outcome, sides, path))?;
+        publish(&path, console, |file| page::write_page(&outcome, sides, file))?;
         outcome.files.push(path);
     }
     let path = options.output.join("verdict.json");
     let text = format!("{:#}\n", outcome.to_json());
-    publish(&path, console, |path| std::fs::write(path, text))?;
+    publish(&path, console, |file| std::io::Write::write_all(file, text.as_bytes()))?;
     outcome.files.push(path);
     Ok(outcome)
 }

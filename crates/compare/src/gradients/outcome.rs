@@ -7,24 +7,30 @@ use serde_json::{Value, json};
 use super::measure::{Count, Similarities};
 use super::verdict::{Curve, Finding, RankVerdict, Reason, Thresholds};
 
-/// How two runs compare.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How two runs compare, from best to worst.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Status {
+    /// All was compared: every direction and every row of the tables is the same.
+    Identical,
     /// All was compared, nothing is suspicious.
-    Ok,
-    /// Something is suspicious.
-    Suspect,
+    WithinTolerance,
     /// Nothing is suspicious, but not all could be compared.
     Incomplete,
+    /// Something is suspicious.
+    Diverged,
+    /// There was no element to compare.
+    Failed,
 }
 
 impl Status {
     /// The word for machines.
     pub fn word(self) -> &'static str {
         match self {
-            Status::Ok => "ok",
-            Status::Suspect => "suspect",
+            Status::Identical => "identical",
+            Status::WithinTolerance => "within_tolerance",
             Status::Incomplete => "incomplete",
+            Status::Diverged => "diverged",
+            Status::Failed => "failed",
         }
     }
 }
@@ -47,6 +53,8 @@ pub struct Outcome {
     pub ranks: Vec<RankOutcome>,
     /// What could not be compared.
     pub failures: Vec<String>,
+    /// Rows of the tables that are not the same, `step 3: fc1.weight`.
+    pub differing_rows: Vec<String>,
     /// What counted as suspicious.
     pub thresholds: Thresholds,
     /// Files that were written, but for pictures.
@@ -81,12 +89,17 @@ impl RankOutcome {
 impl Outcome {
     /// How the runs compare.
     pub fn status(&self) -> Status {
+        let lowest = self.lowest().map(|(_, _, (_, similarity))| similarity);
         if self.decisive().is_some() {
-            Status::Suspect
-        } else if self.failures.is_empty() {
-            Status::Ok
-        } else {
+            Status::Diverged
+        } else if lowest.is_none() {
+            Status::Failed
+        } else if !self.failures.is_empty() {
             Status::Incomplete
+        } else if lowest < Some(1.0) || !self.differing_rows.is_empty() {
+            Status::WithinTolerance
+        } else {
+            Status::Identical
         }
     }
 
@@ -107,32 +120,36 @@ impl Outcome {
             None => lines.push(self.nothing_found()),
         }
         lines.extend(self.summary_line());
-        match self.failures.len() {
-            0 => {}
-            1 => lines.push("1 item could not be compared, see the log and verdict.json".to_owned()),
-            count => lines.push(format!("{count} items could not be compared, see the log and verdict.json")),
+        if let Some(first) = self.differing_rows.first() {
+            let rows = counted(self.differing_rows.len(), "row");
+            lines.push(format!("the tables differ in {rows}, the first {first}"));
+        }
+        if let Some(first) = self.failures.first() {
+            let items = counted(self.failures.len(), "item");
+            lines.push(format!("{items} could not be compared, the first: {first}; verdict.json lists all"));
         }
         lines
     }
 
     fn headline(&self, rank: &RankOutcome, step: u64) -> String {
         let place = rank.place(step, self.ranks.len() > 1);
-        let Thresholds { first, fall } = self.thresholds;
         let Some(finding) = &rank.verdict.finding else { return place };
-        let &Finding { began_low, compared, .. } = finding;
+        let &Finding { compared, .. } = finding;
         let flagged = finding.parameters.len();
         let of = format!("{flagged} of {compared} parameters");
         let Some(&leader) = finding.parameters.first() else {
-            let what = match finding.summary {
-                Some(Reason::First) => format!("begins below {first}"),
-                _ => format!("fell by more than {fall}"),
-            };
+            let what = finding.summary.unwrap_or(Reason::Fall).said_of_one(self.thresholds);
             return format!("{place}: the summary of all parameters {what}, no single parameter did");
         };
-        let what = match (began_low, flagged - began_low) {
-            (0, _) => format!("{of} fell by more than {fall}"),
-            (_, 0) => format!("{of} begin below {first}"),
-            (low, fell) => format!("{of}: {fell} fell by more than {fall}, {low} begin below {first}"),
+        let what = match finding.reasons[..] {
+            [(reason, _)] => format!("{of} {}", reason.said(self.thresholds)),
+            ref reasons => {
+                let parts: Vec<String> = reasons
+                    .iter()
+                    .map(|(reason, count)| format!("{count} {}", reason.said(self.thresholds)))
+                    .collect();
+                format!("{of}: {}", parts.join(", "))
+            }
         };
         format!("{place}: {what}, first in backward order: {}", rank.name(leader))
     }
@@ -179,17 +196,19 @@ impl Outcome {
             1 => String::new(),
             count => format!(", {count} ranks"),
         };
-        let scope = if self.failures.is_empty() { "" } else { " in what could be compared" };
+        let size = format!("{}, {}{ranks}", counted(compared, "parameter"), counted(steps, "step"));
+        if self.status() == Status::Identical {
+            return format!("identical: {size}, every direction and every row of the tables");
+        }
+        let scope = match self.status() {
+            Status::Incomplete => "incomplete: nothing suspicious in what could be compared",
+            _ => "nothing suspicious",
+        };
         let lowest = self.lowest().map(|(rank, index, (step, value))| {
             let place = rank.place(rank.step(step), self.ranks.len() > 1);
             format!(", lowest similarity {} ({}, {place})", short(value), rank.name(index))
         });
-        format!(
-            "nothing suspicious{scope}: {}, {}{ranks}{}",
-            counted(compared, "parameter"),
-            counted(steps, "step"),
-            lowest.unwrap_or_default()
-        )
+        format!("{scope}: {size}{}", lowest.unwrap_or_default())
     }
 
     /// The lowest similarity of any parameter.
@@ -225,9 +244,19 @@ impl Outcome {
             "first_in_backward_order": parameters.first(),
             "parameters": parameters,
             "compared_parameters": finding.map(|finding| finding.compared),
-            "thresholds": {"first": self.thresholds.first, "fall": self.thresholds.fall},
+            "thresholds": {
+                "first": self.thresholds.first,
+                "fall": self.thresholds.fall,
+                "floor": self.thresholds.floor,
+                "total_fall": self.thresholds.total,
+            },
+            "reasons": finding.map(|finding| {
+                finding.reasons.iter().map(|(reason, count)| (reason.word().to_owned(), json!(count))).collect()
+            }).map_or(Value::Null, Value::Object),
             "text": self.lines().join("\n"),
             "ranks": self.ranks.iter().map(rank_json).collect::<Vec<_>>(),
+            "differing_rows": self.differing_rows.len(),
+            "first_differing_row": self.differing_rows.first(),
             "failures": self.failures,
         })
     }
@@ -238,7 +267,7 @@ fn rank_json(rank: &RankOutcome) -> Value {
     let curves = rank.similarities.parameters.iter().zip(&rank.verdict.curves);
     json!({
         "rank": rank.rank,
-        "status": if finding.is_some() { Status::Suspect } else { Status::Ok }.word(),
+        "suspicious": finding.is_some(),
         "step": rank.flagged_step(),
         "parameters": finding.map(|finding| {
             finding.parameters.iter().map(|&index| rank.name(index)).collect::<Vec<_>>()

@@ -5,13 +5,14 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use msprobe_report::{
-    CellSink, CurveSeries, Curves, Fill, HtmlReport, HtmlTable, SheetRows, Tone, write_html_with_curves,
+    CellSink, CurveSeries, Curves, Fill, HtmlReport, HtmlTable, Limit, SheetRows, Tone,
+    write_html_with_curves,
 };
 
 use super::measure::Count;
 use super::outcome::{Outcome, RankOutcome, Status, short};
 use super::table::SUMMARY;
-use super::verdict::Curve;
+use super::verdict::{Curve, Thresholds};
 
 /// Curves a page can hold without becoming slow. The best ones are left out.
 const MOST_CURVES: usize = 20_000;
@@ -41,10 +42,11 @@ struct Entries<'a> {
     all: Vec<Entry<'a>>,
     /// Steps of all ranks.
     steps: Vec<u64>,
+    thresholds: Thresholds,
 }
 
 /// Writes the page; `sides` are the two paths that were compared.
-pub(super) fn write_page(outcome: &Outcome, sides: [&Path; 2], path: &Path) -> io::Result<()> {
+pub(super) fn write_page(outcome: &Outcome, sides: [&Path; 2], file: &mut File) -> io::Result<()> {
     let mut entries = Entries::of(outcome);
     let left_out = entries.all.len().saturating_sub(MOST_CURVES);
     entries.all.truncate(MOST_CURVES);
@@ -57,8 +59,9 @@ pub(super) fn write_page(outcome: &Outcome, sides: [&Path; 2], path: &Path) -> i
         (
             "Rule".to_owned(),
             format!(
-                "suspicious is a curve that begins below {}, or falls by more than {} from one step to the next",
-                thresholds.first, thresholds.fall
+                "suspicious is a curve that begins below {}, falls by more than {} from one step to the next, sinks by more \
+                 than {} since its first steps, or comes below {}",
+                thresholds.first, thresholds.fall, thresholds.total, thresholds.floor
             ),
         ),
     ];
@@ -68,9 +71,9 @@ pub(super) fn write_page(outcome: &Outcome, sides: [&Path; 2], path: &Path) -> i
     let report = HtmlReport {
         title: "msprobe: directions of gradients of two runs".to_owned(),
         status: match outcome.status() {
-            Status::Ok => Tone::Good,
-            Status::Incomplete => Tone::Warning,
-            Status::Suspect => Tone::Bad,
+            Status::Identical | Status::WithinTolerance => Tone::Good,
+            Status::Incomplete | Status::Failed => Tone::Warning,
+            Status::Diverged => Tone::Bad,
         },
         verdict: outcome.lines().join("\n"),
         facts,
@@ -97,10 +100,9 @@ pub(super) fn write_page(outcome: &Outcome, sides: [&Path; 2], path: &Path) -> i
         title: "Similarity of each parameter, worst first".to_owned(),
         x_label: "steps".to_owned(),
         xs: entries.steps.iter().map(|&step| i64::try_from(step).unwrap_or(i64::MAX)).collect(),
-        threshold: Some(thresholds.first),
         series: &entries,
     };
-    let mut out = BufWriter::new(File::create(path)?);
+    let mut out = BufWriter::new(file);
     write_html_with_curves(&report, &curves, &mut out)?;
     out.flush()
 }
@@ -145,7 +147,7 @@ impl<'a> Entries<'a> {
             outcome.ranks.iter().flat_map(|rank| rank.similarities.steps.iter().copied()).collect();
         steps.sort_unstable();
         steps.dedup();
-        Entries { all, steps }
+        Entries { all, steps, thresholds: outcome.thresholds }
     }
 
     /// Where a step of a rank stands among all.
@@ -174,11 +176,13 @@ impl CurveSeries for Entries<'_> {
             Some((step, value)) => format!("lowest {} at step {}", short(value), step_of(entry, step)),
             None => return "nothing to compare".to_owned(),
         };
+        let note = entry.curve.note(&entry.rank.similarities.steps, self.thresholds);
+        let reason = if note.is_empty() { note } else { format!("{note}; ") };
         match entry.curve.largest_fall {
             Some((step, fall)) => {
-                format!("{lowest}, largest fall {fall:.4} at step {}", step_of(entry, step))
+                format!("{reason}{lowest}, largest fall {fall:.4} at step {}", step_of(entry, step))
             }
-            None => lowest,
+            None => format!("{reason}{lowest}"),
         }
     }
 
@@ -210,6 +214,21 @@ impl CurveSeries for Entries<'_> {
         let entry = &self.all[index];
         entry.curve.flags.iter().filter_map(|(position, _)| self.place(entry, *position)).collect()
     }
+
+    /// Where a curve has to begin holds for its beginning alone; what it must not come below holds for all of it.
+    fn limits(&self, index: usize) -> Vec<Limit> {
+        let entry = &self.all[index];
+        let last = entry.rank.similarities.steps.len().checked_sub(1);
+        let places = entry
+            .curve
+            .beginning
+            .and_then(|(start, _)| Some((self.place(entry, start)?, self.place(entry, last?)?)));
+        let (Some((from, to)), Some(level)) = (places, entry.curve.limit(self.thresholds)) else {
+            return Vec::new();
+        };
+        let begins = Limit { from, to: from, value: self.thresholds.first };
+        vec![begins, Limit { from, to, value: level }]
+    }
 }
 
 impl SheetRows for Entries<'_> {
@@ -225,7 +244,11 @@ impl SheetRows for Entries<'_> {
         };
         integer(sink, entry.rank.rank);
         sink.text(entry.name);
-        let flagged = entry.curve.flags.iter().map(|(step, _)| step_of(entry, *step).to_string());
+        let flagged = entry
+            .curve
+            .flags
+            .iter()
+            .map(|(step, reason)| format!("{} {}", step_of(entry, *step), reason.word()));
         sink.text(&flagged.collect::<Vec<_>>().join(", "));
         for extreme in [entry.curve.lowest, entry.curve.largest_fall] {
             match extreme {

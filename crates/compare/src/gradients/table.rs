@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter};
-use std::path::Path;
 
 use msprobe_report::{CellSink, CsvOptions, Fill, Sheet, SheetRows, write_sheet_csv};
 
@@ -11,7 +10,7 @@ use super::measure::{Count, Similarities};
 /// The name of the last row.
 pub(super) const SUMMARY: &str = "summary";
 
-pub(super) fn write_similarities(similarities: &Similarities, path: &Path) -> io::Result<()> {
+pub(super) fn write_similarities(similarities: &Similarities, file: &mut File) -> io::Result<()> {
     let steps = similarities.steps.iter().map(u64::to_string);
     let sheet = Sheet {
         name: String::new(),
@@ -19,7 +18,7 @@ pub(super) fn write_similarities(similarities: &Similarities, path: &Path) -> io
         rows: &Rows(similarities),
     };
     let options = CsvOptions { crlf: true, bom: true, escape_formulas: true };
-    write_sheet_csv(&sheet, options, BufWriter::new(File::create(path)?))
+    write_sheet_csv(&sheet, options, BufWriter::new(file))
 }
 
 struct Rows<'a>(&'a Similarities);

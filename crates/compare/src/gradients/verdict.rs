@@ -1,7 +1,10 @@
 //! The judgement: at which step did the gradients part, and which parameter was first.
 //!
-//! A curve of similarities is flagged where it begins below a threshold, and at each step at which it falls by more than
-//! another one. Where a step could not be compared, the next one is measured against the last that could.
+//! A curve of similarities is flagged where it begins below a threshold, at each step at which it falls by more than
+//! another one, and, since a curve can sink without any large step, where it comes to lie below a floor or too far below
+//! its own beginning. Where a step could not be compared, the next one is measured against the last that could.
+
+use std::collections::BTreeMap;
 
 use super::measure::{Count, Similarities};
 
@@ -12,24 +15,53 @@ pub struct Thresholds {
     pub first: f64,
     /// A curve must not fall by more than this from one step to the next.
     pub fall: f64,
+    /// A curve must not come to lie below this, whatever its course. Signs that have nothing to do with each other
+    /// agree in half of the elements.
+    pub floor: f64,
+    /// A curve must not come to lie further than this below the best of its first steps.
+    pub total: f64,
+}
+
+impl Thresholds {
+    /// The floor unless another is asked for.
+    pub const FLOOR: f64 = 0.8;
+    /// The total fall unless another is asked for.
+    pub const TOTAL: f64 = 0.1;
+
+    /// Who relaxes the rules of a single step means the other two as well, unless those are given.
+    pub fn new(first: f64, fall: f64, floor: Option<f64>, total: Option<f64>) -> Thresholds {
+        Thresholds {
+            first,
+            fall,
+            floor: floor.unwrap_or(Self::FLOOR.min(first)),
+            total: total.unwrap_or(Self::TOTAL.max(fall)),
+        }
+    }
 }
 
 impl Default for Thresholds {
     fn default() -> Thresholds {
-        Thresholds { first: 0.97, fall: 0.03 }
+        Thresholds::new(0.97, 0.03, None, None)
     }
 }
+
+/// The best of so many first steps is what a total fall is measured from.
+const FIRST_STEPS: usize = 3;
 
 /// Differences of similarities are rounded: 1.0 - 0.97 is a little more than 0.03, and no fall beyond it.
 const ROUNDING: f64 = 1e-12;
 
 /// Why a step of a curve is flagged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
     /// The curve begins too low.
     First,
-    /// The curve falls too far.
+    /// The curve falls too far from the step before.
     Fall,
+    /// The curve has sunk too far since its first steps.
+    Sunk,
+    /// The curve has come below the floor.
+    Floor,
 }
 
 impl Reason {
@@ -38,6 +70,27 @@ impl Reason {
         match self {
             Reason::First => "first",
             Reason::Fall => "fall",
+            Reason::Sunk => "total_fall",
+            Reason::Floor => "floor",
+        }
+    }
+
+    /// What the curve did, for people: `fell by more than 0.03`.
+    pub(super) fn said(self, thresholds: Thresholds) -> String {
+        let Thresholds { first, fall, floor, total } = thresholds;
+        match self {
+            Reason::First => format!("begin below {first}"),
+            Reason::Fall => format!("fell by more than {fall}"),
+            Reason::Sunk => format!("sank by more than {total} since the first steps"),
+            Reason::Floor => format!("came below {floor}"),
+        }
+    }
+
+    /// The same of one curve.
+    pub(super) fn said_of_one(self, thresholds: Thresholds) -> String {
+        match self {
+            Reason::First => format!("begins below {}", thresholds.first),
+            other => other.said(thresholds),
         }
     }
 }
@@ -51,6 +104,8 @@ pub struct Curve {
     pub lowest: Option<(usize, f64)>,
     /// The largest fall and the step it leads to.
     pub largest_fall: Option<(usize, f64)>,
+    /// The best similarity of the first steps, and the first step of all.
+    pub beginning: Option<(usize, f64)>,
 }
 
 impl Curve {
@@ -58,27 +113,56 @@ impl Curve {
     pub fn judge(counts: &[Option<Count>], thresholds: Thresholds) -> Curve {
         let mut curve = Curve::default();
         let mut before: Option<f64> = None;
+        let mut known = 0;
+        // Each is told when it begins, not at every step it lasts.
+        let (mut is_sunk, mut is_low) = (false, false);
         for (step, count) in counts.iter().enumerate() {
             let Some(similarity) = count.and_then(Count::similarity) else { continue };
             if curve.lowest.is_none_or(|(_, lowest)| similarity < lowest) {
                 curve.lowest = Some((step, similarity));
             }
-            match before {
-                None if similarity < thresholds.first => curve.flags.push((step, Reason::First)),
-                None => {}
-                Some(before) => {
-                    let fall = before - similarity;
-                    if fall > 0.0 && curve.largest_fall.is_none_or(|(_, largest)| fall > largest) {
-                        curve.largest_fall = Some((step, fall));
-                    }
-                    if fall > thresholds.fall + ROUNDING {
-                        curve.flags.push((step, Reason::Fall));
-                    }
-                }
+            let (start, best) = curve.beginning.unwrap_or((step, similarity));
+            if known < FIRST_STEPS {
+                curve.beginning = Some((start, best.max(similarity)));
             }
+            known += 1;
+            let best = curve.beginning.map_or(similarity, |(_, best)| best);
+            let fall = before.map_or(0.0, |before| before - similarity);
+            if fall > 0.0 && curve.largest_fall.is_none_or(|(_, largest)| fall > largest) {
+                curve.largest_fall = Some((step, fall));
+            }
+            let sinks = best - similarity > thresholds.total + ROUNDING;
+            let is_below = similarity < thresholds.floor - ROUNDING;
+            // The rule that says most about the step comes first.
+            let reason = if before.is_none() && similarity < thresholds.first {
+                Some(Reason::First)
+            } else if fall > thresholds.fall + ROUNDING {
+                Some(Reason::Fall)
+            } else if sinks && !is_sunk {
+                Some(Reason::Sunk)
+            } else if is_below && !is_low {
+                Some(Reason::Floor)
+            } else {
+                None
+            };
+            curve.flags.extend(reason.map(|reason| (step, reason)));
+            (is_sunk, is_low) = (sinks, is_below);
             before = Some(similarity);
         }
         curve
+    }
+
+    /// The level the curve must not come below, whatever the rule that says so.
+    pub fn limit(&self, thresholds: Thresholds) -> Option<f64> {
+        self.beginning.map(|(_, best)| thresholds.floor.max(best - thresholds.total))
+    }
+
+    /// What is first said against it: `sank by more than 0.1 since the first steps at step 101`. Empty if nothing is.
+    pub(super) fn note(&self, steps: &[u64], thresholds: Thresholds) -> String {
+        let first = self.flags.first().and_then(|&(position, reason)| Some((reason, steps.get(position)?)));
+        first.map_or_else(String::new, |(reason, step)| {
+            format!("{} at step {step}", reason.said_of_one(thresholds))
+        })
     }
 
     /// Why it is flagged at a step.
@@ -105,8 +189,8 @@ pub struct Finding {
     pub step: usize,
     /// Parameters by position, in backward order: gradients are computed from the last layer to the first.
     pub parameters: Vec<usize>,
-    /// How many of them begin too low; the others fell.
-    pub began_low: usize,
+    /// How many of them are flagged for which reason, in the order of [`Reason`].
+    pub reasons: Vec<(Reason, usize)>,
     /// Parameters that could be compared at this step.
     pub compared: usize,
     /// Why all together are flagged, if they are.
@@ -124,10 +208,13 @@ impl RankVerdict {
         let finding = step.map(|step| {
             let flagged = |&index: &usize| curves[index].reason_at(step).is_some();
             let parameters: Vec<usize> = (0..curves.len()).rev().filter(flagged).collect();
-            let began_low = |&&index: &&usize| curves[index].reason_at(step) == Some(Reason::First);
+            let mut reasons: BTreeMap<Reason, usize> = BTreeMap::new();
+            for reason in parameters.iter().filter_map(|&index| curves[index].reason_at(step)) {
+                *reasons.entry(reason).or_default() += 1;
+            }
             Finding {
                 step,
-                began_low: parameters.iter().filter(began_low).count(),
+                reasons: reasons.into_iter().collect(),
                 parameters,
                 compared: similarities.counts.iter().filter(|counts| is_known(counts, step)).count(),
                 summary: summary.reason_at(step),
@@ -179,8 +266,50 @@ mod tests {
     #[test]
     fn falls_are_measured_from_step_to_step() {
         assert_eq!(flags(&known(&[1.0, 0.98, 0.96, 0.94, 0.92])), []);
+        assert_eq!(flags(&known(&[0.98, 1.0, 0.97, 0.94, 0.91])), []);
         assert_eq!(flags(&known(&[1.0, 0.98, 0.9499, 1.0, 0.9])), [(2, Reason::Fall), (4, Reason::Fall)]);
         assert_eq!(flags(&counts(&[Some(1.0), None, Some(0.96)])), [(2, Reason::Fall)]);
+    }
+
+    /// From 1 down to 0.52, a thousandth at a time.
+    fn sinking() -> Vec<f64> {
+        (0..=480).map(|step| 1.0 - f64::from(step) / 1000.0).collect()
+    }
+
+    #[test]
+    fn sinking_bit_by_bit_is_seen() {
+        assert_eq!(flags(&known(&sinking())), [(101, Reason::Sunk), (201, Reason::Floor)]);
+        // Without one of the rules, the other still sees it.
+        let judge = |floor, total| {
+            let thresholds = Thresholds::new(0.97, 0.03, Some(floor), Some(total));
+            Curve::judge(&known(&sinking()), thresholds).flags
+        };
+        assert_eq!(judge(0.0, 0.1), [(101, Reason::Sunk)]);
+        assert_eq!(judge(0.8, 1.0), [(201, Reason::Floor)]);
+        assert_eq!(judge(0.0, 1.0), []);
+    }
+
+    #[test]
+    fn a_total_fall_is_measured_from_the_best_of_the_first_steps() {
+        assert_eq!(flags(&known(&[0.97, 0.98, 1.0, 0.98, 0.95, 0.93, 0.91, 0.89])), [(7, Reason::Sunk)]);
+        // What is reached later is no beginning.
+        assert_eq!(flags(&known(&[0.97, 0.97, 0.97, 1.0, 0.98, 0.95, 0.92, 0.9, 0.88])), []);
+    }
+
+    #[test]
+    fn what_recovers_can_sink_again() {
+        let curve = [1.0, 0.98, 0.95, 0.92, 0.89, 0.88, 0.91, 0.89];
+        assert_eq!(flags(&known(&curve)), [(4, Reason::Sunk), (7, Reason::Sunk)]);
+    }
+
+    #[test]
+    fn the_level_of_a_curve_is_the_higher_of_both_rules() {
+        let limit = |shares: &[f64]| {
+            Curve::judge(&known(shares), Thresholds::default()).limit(Thresholds::default()).unwrap()
+        };
+        assert!((limit(&[1.0, 0.9]) - 0.9).abs() < 1e-12);
+        assert!((limit(&[0.85]) - 0.8).abs() < 1e-12);
+        assert_eq!(Curve::default().limit(Thresholds::default()), None);
     }
 
     #[test]
@@ -199,8 +328,14 @@ mod tests {
 
     #[test]
     fn thresholds_can_be_moved() {
-        let judge = |first, fall| Curve::judge(&known(&[0.9, 0.85]), Thresholds { first, fall }).flags.len();
+        let judge = |first, fall| {
+            Curve::judge(&known(&[0.9, 0.85]), Thresholds::new(first, fall, None, None)).flags.len()
+        };
         assert_eq!([judge(0.9, 0.05), judge(0.91, 0.05), judge(0.91, 0.04)], [0, 1, 2]);
+        let relaxed = Thresholds::new(0.5, 0.3, None, None);
+        assert_eq!((relaxed.floor, relaxed.total), (0.5, 0.3));
+        let strict = Thresholds::new(0.5, 0.3, Some(0.9), Some(0.01));
+        assert_eq!((strict.floor, strict.total), (0.9, 0.01));
     }
 
     #[test]
@@ -227,7 +362,8 @@ mod tests {
         let verdict = RankVerdict::judge(&similarities, Thresholds::default());
         let finding = verdict.finding.clone().unwrap();
         assert_eq!((finding.step, &finding.parameters[..]), (1, &[2, 1][..]));
-        assert_eq!((finding.began_low, finding.compared, finding.summary), (0, 5, None));
+        assert_eq!(finding.reasons, [(Reason::Fall, 2)]);
+        assert_eq!((finding.compared, finding.summary), (5, None));
         assert_eq!(verdict.worst_first(), [3, 2, 0, 1, 4]);
     }
 

@@ -1,16 +1,16 @@
 //! Pairing the arrays of two runs by their place, and measuring each pair in one pass over both files.
 
-use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::fs;
+use std::iter::Peekable;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use msprobe_tensor::{DType, PairMetrics, TensorView, compare_pair, on_this_thread};
 use rayon::prelude::*;
 
-use super::tree::{Arrays, find_arrays};
-use super::{Failure, Figures, KeyComparison, Place, Row};
+use super::tree::{Arrays, find_everything};
+use super::{Bare, Comparison, Failure, Figures, KeyComparison, Place, Row};
 use crate::array::Array;
 use crate::console::Console;
 use crate::error::CompareError;
@@ -51,23 +51,32 @@ pub fn compare_arrays(a: &TensorView<'_>, b: &TensorView<'_>) -> Result<Measured
     if a.dtype() == DType::Bool && b.dtype() == DType::Bool {
         return Err(Incomparable::Bools);
     }
+    common_block(a, b, measure)
+}
+
+/// Gives `work` the block two arrays have in common.
+fn common_block<T>(
+    a: &TensorView<'_>,
+    b: &TensorView<'_>,
+    work: impl FnOnce(&TensorView<'_>, &TensorView<'_>) -> Result<T, Incomparable>,
+) -> Result<T, Incomparable> {
     let layout = |error: &dyn std::fmt::Display| Incomparable::Layout(error.to_string());
     if a.shape().len() == b.shape().len() {
         let common: Vec<usize> = a.shape().iter().zip(b.shape()).map(|(&a, &b)| a.min(b)).collect();
         let (a, b) = (a.leading_block(&common), b.leading_block(&common));
-        measure(&a.map_err(|error| layout(&error))?, &b.map_err(|error| layout(&error))?)
+        work(&a.map_err(|error| layout(&error))?, &b.map_err(|error| layout(&error))?)
     } else {
         let count = a.numel().min(b.numel());
-        with_flat(a, count, |a| with_flat(b, count, |b| measure(a, b)))
+        with_flat(a, count, |a| with_flat(b, count, |b| work(a, b)))
     }
 }
 
 /// Gives `work` the first elements in row-major order. Only a layout in another order has to be copied for it.
-fn with_flat(
+fn with_flat<T>(
     view: &TensorView<'_>,
     count: usize,
-    work: impl FnOnce(&TensorView<'_>) -> Result<Measured, Incomparable>,
-) -> Result<Measured, Incomparable> {
+    work: impl FnOnce(&TensorView<'_>) -> Result<T, Incomparable>,
+) -> Result<T, Incomparable> {
     if let Some(flat) = view.flat_prefix(count) {
         return work(&flat);
     }
@@ -103,14 +112,17 @@ fn figures(metrics: &PairMetrics) -> Option<Figures> {
 }
 
 /// Compares the `data` directories of two runs, on the current thread pool. Keys are in order of their names.
-pub fn compare_keys(dirs: [&Path; 2], console: &dyn Console) -> Result<Vec<KeyComparison>, CompareError> {
+pub fn compare_keys(dirs: [&Path; 2], console: &dyn Console) -> Result<Comparison, CompareError> {
     let [first, second] = dirs;
-    let runs = [find_arrays(first, console)?, find_arrays(second, console)?];
-    Ok(compare_found(runs, console))
+    let (first, second) = (find_everything(first, console)?, find_everything(second, console)?);
+    let mut comparison = compare_found([first.arrays, second.arrays], console);
+    comparison.unread = [first.unread, second.unread, comparison.unread].concat();
+    Ok(comparison)
 }
 
 /// Compares arrays that were found already.
-pub fn compare_found(runs: [Arrays; 2], console: &dyn Console) -> Vec<KeyComparison> {
+pub fn compare_found(runs: [Arrays; 2], console: &dyn Console) -> Comparison {
+    let mut unread = Vec::new();
     let names: BTreeSet<String> = runs.iter().flat_map(|run| run.keys().cloned()).collect();
     let [mut first, mut second] = runs;
     let (mut keys, mut pairs) = (Vec::with_capacity(names.len()), Vec::new());
@@ -124,6 +136,7 @@ pub fn compare_found(runs: [Arrays; 2], console: &dyn Console) -> Vec<KeyCompari
             name,
             present,
             rows: Vec::new(),
+            bare: Vec::new(),
             failures: Vec::new(),
             one_sided,
             first_saved,
@@ -133,11 +146,22 @@ pub fn compare_found(runs: [Arrays; 2], console: &dyn Console) -> Vec<KeyCompari
     for (pair, result) in pairs.into_iter().zip(results) {
         let Some(key) = keys.get_mut(pair.key) else { continue };
         match result {
-            Ok(side_by_side) => key.rows.push(side_by_side.row(pair)),
+            Ok(side_by_side) => {
+                for (file, bytes) in pair.files.iter().zip(side_by_side.trailing_bytes) {
+                    if bytes > 0 {
+                        unread.push(format!("{}: {bytes} bytes behind the array", file.display()));
+                    }
+                }
+                key.rows.push(side_by_side.row(pair));
+            }
+            Err(Refused::NoFigures { reason, shapes, dtypes, first_difference }) => {
+                report(&pair, &reason.to_string(), console);
+                key.bare.push(Bare { place: pair.place, shapes, dtypes, first_difference });
+            }
             Err(refused) => key.failures.push(refused.report(pair, console)),
         }
     }
-    keys
+    Comparison { keys, unread }
 }
 
 /// Two files to compare.
@@ -154,22 +178,37 @@ fn pair_up(key: usize, sides: [Vec<(Place, PathBuf)>; 2], pairs: &mut Vec<Pair>)
     let [first, second] = sides;
     let (mut first, mut second) = (first.into_iter().peekable(), second.into_iter().peekable());
     loop {
-        let order = match (first.peek(), second.peek()) {
-            (Some((a, _)), Some((b, _))) => a.cmp(b),
-            (Some(_), None) => Ordering::Less,
-            (None, Some(_)) => Ordering::Greater,
-            (None, None) => return one_sided,
-        };
-        match order {
-            Ordering::Less => one_sided[0].extend(first.next().map(|(place, _)| place)),
-            Ordering::Greater => one_sided[1].extend(second.next().map(|(place, _)| place)),
-            Ordering::Equal => {
-                if let (Some((place, a)), Some((_, b))) = (first.next(), second.next()) {
-                    pairs.push(Pair { key, place, files: [a, b] });
-                }
-            }
+        let next = [first.peek(), second.peek()].into_iter().flatten().map(|(place, _)| *place).min();
+        let Some(place) = next else { return one_sided };
+        let (here, there) = (next_place(&mut first, place), next_place(&mut second, place));
+        let (paired, left) = pair_place(here, there);
+        pairs.extend(paired.into_iter().map(|files| Pair { key, place, files }));
+        for (places, count) in one_sided.iter_mut().zip(left) {
+            places.extend(std::iter::repeat_n(place, count));
         }
     }
+}
+
+/// The next entries of one place.
+fn next_place(side: &mut Peekable<impl Iterator<Item = (Place, PathBuf)>>, place: Place) -> Vec<PathBuf> {
+    std::iter::from_fn(|| side.next_if(|(at, _)| *at == place)).map(|(_, file)| file).collect()
+}
+
+/// Pairs the files of one place: the only ones whatever they are called, several by their names. Returns those that are
+/// left over.
+fn pair_place(mut first: Vec<PathBuf>, mut second: Vec<PathBuf>) -> (Vec<[PathBuf; 2]>, [usize; 2]) {
+    if let ([_], [_]) = (&first[..], &second[..]) {
+        return (first.into_iter().zip(second).map(|(a, b)| [a, b]).collect(), [0, 0]);
+    }
+    let mut paired = Vec::new();
+    first.retain(|file| {
+        let partner = second.iter().position(|other| other.file_name() == file.file_name());
+        if let Some(partner) = partner {
+            paired.push([file.clone(), second.remove(partner)]);
+        }
+        partner.is_none()
+    });
+    (paired, [first.len(), second.len()])
 }
 
 /// When the arrays of the lowest step were written.
@@ -182,6 +221,9 @@ fn first_saved(arrays: &[(Place, PathBuf)]) -> Option<SystemTime> {
 /// A pair that was measured, without what its [`Pair`] knows.
 struct SideBySide {
     shapes: [Vec<usize>; 2],
+    dtypes: [DType; 2],
+    /// Bytes of the files that are no elements.
+    trailing_bytes: [u64; 2],
     measured: Measured,
 }
 
@@ -192,6 +234,7 @@ impl SideBySide {
             place: pair.place,
             files: pair.files,
             shapes: self.shapes,
+            dtypes: self.dtypes,
             compared,
             figures,
             nan_counts,
@@ -206,8 +249,21 @@ enum Refused {
     Link(usize),
     /// The file of that side cannot be read.
     Unreadable(usize, String),
+    /// Both can, and the tables have no figures for them.
+    NoFigures {
+        reason: Incomparable,
+        shapes: [Vec<usize>; 2],
+        dtypes: [DType; 2],
+        first_difference: Option<u64>,
+    },
     /// Both can, but not be compared.
     Incomparable(Incomparable),
+}
+
+/// Says why a pair has no row, in words scripts know.
+fn report(pair: &Pair, reason: &str, console: &dyn Console) {
+    let [first, second] = &pair.files;
+    console.error(&format!("Error comparing {} and {}: {reason}", first.display(), second.display()));
 }
 
 impl Refused {
@@ -225,9 +281,9 @@ impl Refused {
                 console.warning(&cause);
                 format!("Load numpy file {path} failed.")
             }
-            Refused::Incomparable(reason) => reason.to_string(),
+            Refused::NoFigures { reason, .. } | Refused::Incomparable(reason) => reason.to_string(),
         };
-        console.error(&format!("Error comparing {} and {}: {reason}", path(0), path(1)));
+        report(&pair, &reason, console);
         Failure { place: pair.place, files: pair.files, reason }
     }
 }
@@ -269,8 +325,23 @@ fn measure_files(files: &[PathBuf; 2]) -> Result<SideBySide, Refused> {
     let gone = |side: usize| Refused::Unreadable(side, "the file changed while it was read".to_owned());
     let a = arrays.0.view().ok_or_else(|| gone(0))?;
     let b = arrays.1.view().ok_or_else(|| gone(1))?;
-    let measured = compare_arrays(&a, &b).map_err(Refused::Incomparable)?;
-    Ok(SideBySide { shapes: [a.shape().to_vec(), b.shape().to_vec()], measured })
+    let shapes = [a.shape().to_vec(), b.shape().to_vec()];
+    let dtypes = [a.dtype(), b.dtype()];
+    let trailing_bytes = [arrays.0.trailing_bytes(), arrays.1.trailing_bytes()];
+    match compare_arrays(&a, &b) {
+        Ok(measured) => Ok(SideBySide { shapes, dtypes, trailing_bytes, measured }),
+        // Nothing tells what the bytes are: no array without figures can be called the same.
+        Err(reason) if trailing_bytes != [0, 0] => Err(Refused::Incomparable(reason)),
+        Err(reason @ (Incomparable::Bools | Incomparable::Empty)) => {
+            let metrics = common_block(&a, &b, |a, b| {
+                compare_pair(a, b).map_err(|error| Incomparable::Layout(error.to_string()))
+            });
+            let metrics = metrics.map_err(Refused::Incomparable)?;
+            let first_difference = metrics.and_then(|metrics| metrics.first_difference);
+            Err(Refused::NoFigures { reason, shapes, dtypes, first_difference })
+        }
+        Err(reason) => Err(Refused::Incomparable(reason)),
+    }
 }
 
 #[cfg(test)]

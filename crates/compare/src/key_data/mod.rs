@@ -19,6 +19,8 @@ mod tests;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
+use msprobe_tensor::DType;
+
 pub use self::measure::{Incomparable, Measured, compare_arrays, compare_found, compare_keys};
 pub use self::run::{Outcome, compare_data_directories, compare_key_data};
 pub use self::table::{HEADERS, KeyTable, write_key_workbook};
@@ -64,6 +66,8 @@ pub struct Row {
     pub files: [PathBuf; 2],
     /// Both shapes, before anything is cut.
     pub shapes: [Vec<usize>; 2],
+    /// Both dtypes.
+    pub dtypes: [DType; 2],
     /// The shape of the block that was compared.
     pub compared: Vec<usize>,
     /// What tables show.
@@ -71,6 +75,19 @@ pub struct Row {
     /// NaNs in the compared block.
     pub nan_counts: [u64; 2],
     /// Like `first_mismatch_index`, but NaN against NaN is no difference.
+    pub first_difference: Option<u64>,
+}
+
+/// A pair the tables have no figures for, bools or no elements, that could be compared all the same.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bare {
+    /// Where both were saved.
+    pub place: Place,
+    /// Both shapes.
+    pub shapes: [Vec<usize>; 2],
+    /// Both dtypes.
+    pub dtypes: [DType; 2],
+    /// Row-major index of the first element that differs in the block both have.
     pub first_difference: Option<u64>,
 }
 
@@ -94,10 +111,28 @@ pub struct KeyComparison {
     pub present: [bool; 2],
     /// Pairs, in order of their place.
     pub rows: Vec<Row>,
+    /// Pairs without figures that could be compared, in order of their place.
+    pub bare: Vec<Bare>,
     /// Pairs that could not be compared, in order of their place.
     pub failures: Vec<Failure>,
     /// Places only one run has, in order.
     pub one_sided: [Vec<Place>; 2],
     /// When the key was first saved, as far as files tell.
     pub first_saved: Option<SystemTime>,
+}
+
+/// Two runs, compared.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Comparison {
+    /// Keys in order of their names.
+    pub keys: Vec<KeyComparison>,
+    /// What is in either tree and was not read, each with the reason.
+    pub unread: Vec<String>,
+}
+
+impl Comparison {
+    /// How the runs compare.
+    pub fn status(&self) -> Status {
+        verdict::judge(self).status
+    }
 }

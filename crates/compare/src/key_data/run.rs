@@ -19,7 +19,7 @@ use super::table::{HEADERS, KeyTable, write_key_workbook};
 use super::text::differs;
 use super::tokens::Parting;
 use super::verdict::{Status, Verdict, judge};
-use super::{KeyComparison, compare_keys};
+use super::{Comparison, KeyComparison, compare_keys};
 use crate::console::Console;
 use crate::error::{Code, CompareError};
 use crate::output::{make_directory, publish};
@@ -69,13 +69,13 @@ pub fn compare_data_directories(
     formats: Formats,
     console: &dyn Console,
 ) -> Result<Outcome, CompareError> {
-    let keys = compare_keys(data, console)?;
+    let comparison = compare_keys(data, console)?;
     let dirs = data.map(|data| match data.parent() {
         Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
         Some(parent) => parent,
         None => data,
     });
-    report(&keys, dirs, output, formats, console)
+    report(&comparison, dirs, output, formats, console)
 }
 
 fn no_key_data(dir: &Path, data: &Path) -> CompareError {
@@ -90,15 +90,16 @@ fn no_key_data(dir: &Path, data: &Path) -> CompareError {
 
 /// Judges and writes what was compared.
 fn report(
-    keys: &[KeyComparison],
+    comparison: &Comparison,
     dirs: [&Path; 2],
     output: &Path,
     formats: Formats,
     console: &dyn Console,
 ) -> Result<Outcome, CompareError> {
     make_directory(output)?;
-    let verdict = judge(keys);
+    let verdict = judge(comparison);
     let lines = verdict.lines(dirs);
+    let keys = &comparison.keys;
     let report = Report { keys, partings: partings(&verdict), verdict: &verdict, lines: &lines, dirs };
     let tables = report.tables(output, formats, console)?;
     let summaries = report.summary(output, formats, console)?;
@@ -150,25 +151,25 @@ impl Report<'_> {
             console.warning(&format!("{SUMMARY} is the table of a key, the summary of all keys is {stem}"));
         }
         let mut files = Vec::new();
-        let mut write = |extension: &str, write: &dyn Fn(&Path) -> io::Result<()>| {
+        let mut write = |extension: &str, write: &dyn Fn(&mut File) -> io::Result<()>| {
             let path = output.join(format!("{stem}.{extension}"));
             publish(&path, console, write)?;
             files.push(path);
             Ok::<(), CompareError>(())
         };
         if formats.xlsx {
-            write("xlsx", &|path| self.workbook(path))?;
+            write("xlsx", &|file| self.workbook(file))?;
         }
         if formats.csv {
-            write("csv", &|path| {
+            write("csv", &|file| {
                 let (headers, rows) = as_sheet(key_table(self.verdict));
-                csv(path, headers, &rows)
+                csv(file, headers, &rows)
             })?;
         }
         if formats.html {
-            write("html", &|path| self.page(path))?;
+            write("html", &|file| self.page(file))?;
         }
-        write("json", &|path| std::fs::write(path, format!("{:#}\n", self.json())))?;
+        write("json", &|file| writeln!(file, "{:#}", self.json()))?;
         Ok(files)
     }
 
@@ -177,7 +178,7 @@ impl Report<'_> {
         as_json(self.verdict, &self.partings, [&dirs[0], &dirs[1]], self.lines)
     }
 
-    fn workbook(&self, path: &Path) -> io::Result<()> {
+    fn workbook(&self, file: &mut File) -> io::Result<()> {
         let answer = Table {
             columns: vec![msprobe_report::Column::text("verdict", "verdict")],
             rows: self.lines.iter().map(|line| plain(line)).collect(),
@@ -192,10 +193,10 @@ impl Report<'_> {
             .iter()
             .map(|(name, (headers, rows))| Sheet { name: (*name).to_owned(), headers: headers.clone(), rows })
             .collect();
-        write_workbook(path, &sheets)
+        write_workbook(file, &sheets)
     }
 
-    fn page(&self, path: &Path) -> io::Result<()> {
+    fn page(&self, file: &mut File) -> io::Result<()> {
         let all = AllRows::new(self.verdict);
         let (key_headers, keys) = as_sheet(key_table(self.verdict));
         let (token_headers, tokens) = as_sheet(parting_table(&self.partings));
@@ -224,8 +225,8 @@ impl Report<'_> {
             title: "msprobe: key data of two runs".to_owned(),
             status: match self.verdict.status {
                 Status::Identical => Tone::Good,
-                Status::OneSided | Status::Incomplete | Status::NothingInCommon => Tone::Warning,
-                Status::Differs => Tone::Bad,
+                Status::Incomplete | Status::Failed => Tone::Warning,
+                Status::Diverged => Tone::Bad,
             },
             verdict: self.lines.join("\n"),
             facts: vec![
@@ -234,7 +235,7 @@ impl Report<'_> {
             ],
             tables,
         };
-        let mut out = BufWriter::new(File::create(path)?);
+        let mut out = BufWriter::new(file);
         write_html(&report, &mut out)?;
         out.flush()
     }
@@ -254,7 +255,7 @@ fn write_tables(
     console: &dyn Console,
 ) -> Result<Vec<PathBuf>, CompareError> {
     let mut files = Vec::new();
-    let mut write = |extension: &str, write: &dyn Fn(&Path) -> io::Result<()>| {
+    let mut write = |extension: &str, write: &dyn Fn(&mut File) -> io::Result<()>| {
         let path = output.join(format!("{}.{extension}", key.name));
         publish(&path, console, write)?;
         files.push(path);
@@ -263,14 +264,14 @@ fn write_tables(
     let headers = || HEADERS.map(str::to_owned).to_vec();
     let rows = KeyTable(&key.rows);
     if formats.xlsx {
-        write("xlsx", &|path| write_key_workbook(path, &key.rows))?;
+        write("xlsx", &|file| write_key_workbook(file, &key.rows))?;
     }
     if formats.csv {
-        write("csv", &|path| csv(path, headers(), &rows))?;
+        write("csv", &|file| csv(file, headers(), &rows))?;
     }
     if formats.json {
-        write("json", &|path| {
-            let mut out = BufWriter::new(File::create(path)?);
+        write("json", &|file| {
+            let mut out = BufWriter::new(file);
             let sheet = Sheet { name: String::new(), headers: headers(), rows: &rows };
             write_sheet_json(&sheet, &mut out)?;
             writeln!(out)?;
@@ -280,8 +281,8 @@ fn write_tables(
     Ok(files)
 }
 
-fn csv(path: &Path, headers: Vec<String>, rows: &dyn SheetRows) -> io::Result<()> {
-    let mut out = BufWriter::new(File::create(path)?);
+fn csv(file: &mut File, headers: Vec<String>, rows: &dyn SheetRows) -> io::Result<()> {
+    let mut out = BufWriter::new(file);
     let sheet = Sheet { name: String::new(), headers, rows };
     // Excel takes Chinese headers for something else without the mark.
     let options = CsvOptions { bom: true, escape_formulas: true, ..CsvOptions::default() };

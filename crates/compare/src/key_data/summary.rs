@@ -194,11 +194,23 @@ pub(super) fn left_out_table(verdict: &Verdict<'_>) -> Table {
     let mut rows = Vec::new();
     for summary in &verdict.keys {
         let key = summary.key;
+        rows.extend(summary.other_dtype.iter().map(|&place| row(key, place, "other dtype".to_owned())));
         rows.extend(key.failures.iter().map(|failure| row(key, failure.place, failure.reason.clone())));
         for (run, what) in ["only in 1", "only in 2"].into_iter().enumerate() {
             rows.extend(key.one_sided[run].iter().map(|&place| row(key, place, what.to_owned())));
         }
     }
+    rows.extend(verdict.unread.iter().map(|text| TableRow {
+        cells: vec![
+            Cell::Empty,
+            Cell::Empty,
+            Cell::Empty,
+            Cell::Empty,
+            Cell::Empty,
+            Cell::Text(format!("not read: {text}")),
+        ],
+        mood: Mood::Plain,
+    }));
     Table { columns: PLACE_COLUMNS.to_vec(), rows }
 }
 
@@ -226,6 +238,7 @@ pub(super) fn as_json(
     let at = |of: fn(Place) -> i64| json!(place.map(of));
     let row = origin.and_then(|origin| verdict.keys[origin.key].key.rows.get(origin.difference.row?));
     let layers = verdict.layers();
+    let not_compared = verdict.not_compared();
     json!({
         "verdict": {
             "status": verdict.status.word(),
@@ -242,6 +255,13 @@ pub(super) fn as_json(
             "look_at": verdict.look_at(),
             "phase": layers.map(|layers| layers.phase),
             "layer_switch": layers.map(|layers| layers.switch),
+            "compared": verdict.compared(),
+            "not_compared": {
+                "unpaired": not_compared.unpaired,
+                "failed": not_compared.failed,
+                "dtype": not_compared.other_dtype,
+                "unread": not_compared.unread,
+            },
             "text": lines.join("\n"),
         },
         "directories": dirs,

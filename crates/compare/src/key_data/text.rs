@@ -30,12 +30,8 @@ impl Verdict<'_> {
             lines.extend(self.next(origin, dirs));
         }
         lines.extend(self.coverage(dirs));
+        lines.extend(self.not_read());
         lines.extend(self.nan_note());
-        match self.failures() {
-            0 => {}
-            1 => lines.push("1 pair could not be compared, see the log.".to_owned()),
-            count => lines.push(format!("{count} pairs could not be compared, see the log.")),
-        }
         lines
     }
 
@@ -50,24 +46,24 @@ impl Verdict<'_> {
     }
 
     fn headline(&self, dirs: [&Path; 2]) -> String {
-        let rows: usize = self.keys.iter().map(|summary| summary.key.rows.len()).sum();
-        let compared = self.keys.iter().filter(|summary| !summary.key.rows.is_empty()).count();
+        let has_pairs =
+            |summary: &&KeySummary<'_>| !summary.key.rows.is_empty() || !summary.key.bare.is_empty();
+        let keys = self.keys.iter().filter(has_pairs).count();
+        let compared = format!("{} in {}", count(self.compared(), "array"), count(keys, "key"));
         match self.status {
-            Status::Identical => {
-                format!("identical: {} in {}", count(rows, "array"), count(compared, "key"))
+            Status::Identical => format!("identical: {compared}"),
+            Status::Incomplete => {
+                format!("incomplete: no difference in {compared}, but not everything could be compared")
             }
-            Status::OneSided => format!(
-                "identical where both have data ({} in {}), but one run has more",
-                count(rows, "array"),
-                count(compared, "key")
-            ),
-            Status::Incomplete => "no difference was found, but not everything could be compared".to_owned(),
-            Status::NothingInCommon => format!(
+            Status::Failed if self.failures() > 0 => {
+                format!("nothing could be compared: {} could not be read", count(self.failures(), "pair"))
+            }
+            Status::Failed => format!(
                 "nothing to compare: {} and {} have no array of the same key, step, rank and micro step",
                 dirs[0].display(),
                 dirs[1].display()
             ),
-            Status::Differs => self.origin.map(|origin| self.divergence(origin)).unwrap_or_default(),
+            Status::Diverged => self.origin.map(|origin| self.divergence(origin)).unwrap_or_default(),
         }
     }
 
@@ -221,12 +217,55 @@ impl Verdict<'_> {
                 lines.push(format!("Only {} has {only}.", dirs[run].display()));
             }
         }
+        for (dir, ranks) in dirs.iter().zip(&self.lone_ranks) {
+            if !ranks.is_empty() {
+                let numbers: Vec<String> = ranks.iter().map(|rank| format!("rank {rank}")).collect();
+                let numbers = names(numbers.iter().map(String::as_str));
+                lines.push(format!("Only {} has {numbers}.", dir.display()));
+            }
+        }
         let [one, two] =
             [0, 1].map(|run| self.keys.iter().map(|summary| summary.key.one_sided[run].len()).sum::<usize>());
         if one + two > 0 {
-            lines.push(format!("Arrays without a partner: {one} of the first run, {two} of the second."));
+            let first = self.first_place(|summary| summary.key.one_sided.iter().flatten().copied().min());
+            lines.push(format!(
+                "Arrays without a partner: {one} of the first run, {two} of the second{first}."
+            ));
         }
         lines
+    }
+
+    /// What was there and could not be compared.
+    fn not_read(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let not_compared = self.not_compared();
+        if not_compared.other_dtype > 0 {
+            let first = self.first_place(|summary| summary.other_dtype.first().copied());
+            let arrays = count(not_compared.other_dtype, "pair");
+            lines.push(format!("The same values in another dtype: {arrays}{first}."));
+        }
+        if not_compared.failed > 0 {
+            let first =
+                self.first_place(|summary| summary.key.failures.iter().map(|failure| failure.place).min());
+            let pairs = count(not_compared.failed, "pair");
+            lines.push(format!("{pairs} could not be compared{first}; the log and summary.json say why."));
+        }
+        if let Some(first) = self.unread.first() {
+            let entries = match self.unread.len() {
+                1 => "1 entry was".to_owned(),
+                entries => format!("{entries} entries were"),
+            };
+            lines.push(format!("{entries} not read, the first {first}."));
+        }
+        lines
+    }
+
+    /// `, the first loss step 3 rank 0 micro_step 0 id 0`
+    fn first_place(&self, of: impl Fn(&KeySummary<'_>) -> Option<Place>) -> String {
+        let first = self.keys.iter().find_map(|summary| Some((summary, of(summary)?)));
+        first.map_or_else(String::new, |(summary, place)| {
+            format!(", the first {} {}", summary.key.name, place.text())
+        })
     }
 
     fn nan_note(&self) -> Option<String> {

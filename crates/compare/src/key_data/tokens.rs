@@ -80,7 +80,7 @@ fn beyond(first: &[usize], second: &[usize]) -> Option<Vec<usize>> {
 }
 
 fn element(row: &Row, run: usize, at: &[usize]) -> Option<Number> {
-    let file = TensorFile::open(&row.files[run]).ok()?;
+    let file = TensorFile::open_found(&row.files[run]).ok()?;
     let view: TensorView<'_> = file.view(0).ok()?;
     statistics(&view.element(at)?).max
 }

@@ -1,5 +1,5 @@
 //! Finding the arrays of a run: `data/{key}/step{S}/rank{R}/micro_step{M}/{key}.{id}.npy`, or directly beneath the
-//! rank.
+//! rank. What is in the tree and is no array of it is kept as unread: nobody may say of it that it is the same.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -8,28 +8,76 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Place;
-use crate::console::{Console, LimitedWarnings};
+use crate::console::Console;
 use crate::error::{Code, CompareError};
 
-/// The arrays of each key, in order of their place. Each place has one.
+/// The arrays of each key, in order of their place, then of their names: the members of a dict share a place.
 pub type Arrays = BTreeMap<String, Vec<(Place, PathBuf)>>;
 
 /// Numbers and paths of one level of the tree, in order.
 pub type Level = Vec<(i64, PathBuf)>;
 
+/// What is beneath a `data` directory.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The arrays.
+    pub arrays: Arrays,
+    /// What should hold arrays and was passed over, each with the reason.
+    pub unread: Vec<String>,
+}
+
 /// Finds the arrays beneath a `data` directory. A key without any is left out.
 pub fn find_arrays(dir: &Path, console: &dyn Console) -> Result<Arrays, CompareError> {
+    Ok(find_everything(dir, console)?.arrays)
+}
+
+/// Finds the arrays beneath a `data` directory, and what is there besides.
+pub fn find_everything(dir: &Path, console: &dyn Console) -> Result<Found, CompareError> {
     check_data_directory(dir)?;
-    let warnings = LimitedWarnings::new(console, "places with several arrays");
-    let mut keys = Arrays::new();
+    let mut found = Found::default();
     for (name, key) in entries(dir)? {
-        let found = if key.is_dir() { arrays_of_key(&key, console)? } else { continue };
-        let found = one_per_place(found, &warnings);
-        if !found.is_empty() {
-            keys.insert(name, found);
+        if !key.is_dir() {
+            found.pass_over(&name, &key, "it is no directory of a key");
+            continue;
+        }
+        let before = found.unread.len();
+        let arrays = arrays_of_key(&key, console, &mut found)?;
+        if !arrays.is_empty() {
+            found.arrays.insert(name, arrays);
+        } else if found.unread.len() == before {
+            found.unread.push(format!("{}: there is no array in it", key.display()));
         }
     }
-    Ok(keys)
+    Ok(found)
+}
+
+impl Found {
+    /// Notes what is not read. Hidden files are nobody's data.
+    fn pass_over(&mut self, name: &str, path: &Path, reason: &str) {
+        if !name.starts_with('.') {
+            self.unread.push(format!("{}: {reason}", path.display()));
+        }
+    }
+
+    /// What is in a directory; one that cannot be listed costs what is in it.
+    fn list<T: Default>(&mut self, listed: Result<T, CompareError>) -> Result<T, CompareError> {
+        match listed {
+            Err(error) if error.code == Code::IllegalPath => {
+                self.unread.push(error.message);
+                Ok(T::default())
+            }
+            listed => listed,
+        }
+    }
+
+    /// Notes what is in a directory and is none of the expected directories.
+    fn pass_over_others(&mut self, dir: &Path, expected: &Level, what: &str) {
+        for (name, path) in entries(dir).unwrap_or_default() {
+            if !expected.iter().any(|(_, known)| *known == path) {
+                self.pass_over(&name, &path, &format!("it is no directory of a {what}"));
+            }
+        }
+    }
 }
 
 fn check_data_directory(dir: &Path) -> Result<(), CompareError> {
@@ -46,40 +94,38 @@ fn check_data_directory(dir: &Path) -> Result<(), CompareError> {
     }
 }
 
-fn arrays_of_key(key: &Path, console: &dyn Console) -> Result<Vec<(Place, PathBuf)>, CompareError> {
-    let mut found = Vec::new();
-    for (step, path) in steps(key, console)? {
-        for (rank, path) in ranks(&path, console)? {
-            for (micro_step, path) in micro_steps(&path, console)? {
-                let arrays = arrays(&path)?;
-                found.extend(
-                    arrays.into_iter().map(|(id, file)| (Place { step, rank, micro_step, id }, file)),
+fn arrays_of_key(
+    key: &Path,
+    console: &dyn Console,
+    found: &mut Found,
+) -> Result<Vec<(Place, PathBuf)>, CompareError> {
+    let mut all = Vec::new();
+    let steps_of_key = found.list(steps(key, console))?;
+    found.pass_over_others(key, &steps_of_key, "step");
+    for (step, path) in steps_of_key {
+        let ranks_of_step = found.list(ranks(&path, console))?;
+        found.pass_over_others(&path, &ranks_of_step, "rank");
+        for (rank, rank_path) in ranks_of_step {
+            let micro_steps_of_rank = found.list(micro_steps(&rank_path, console))?;
+            for (micro_step, path) in micro_steps_of_rank {
+                let arrays_here = found.list(arrays(&path))?;
+                for (name, entry) in entries(&path).unwrap_or_default() {
+                    // A rank without micro steps may have some besides.
+                    let is_level = path == rank_path && name.starts_with("micro_step") && entry.is_dir();
+                    // Statistics of the arrays beside them.
+                    let is_summary = entry.extension().is_some_and(|kind| kind == "json");
+                    if !is_level && !is_summary && !arrays_here.iter().any(|(_, array)| *array == entry) {
+                        found.pass_over(&name, &entry, "it is no .npy file");
+                    }
+                }
+                all.extend(
+                    arrays_here.into_iter().map(|(id, file)| (Place { step, rank, micro_step, id }, file)),
                 );
             }
         }
     }
-    found.sort();
-    Ok(found)
-}
-
-/// Keeps the first file of each place. The order of names decides, so that every run of the comparison agrees.
-fn one_per_place(found: Vec<(Place, PathBuf)>, warnings: &LimitedWarnings<'_>) -> Vec<(Place, PathBuf)> {
-    let mut kept: Vec<(Place, PathBuf)> = Vec::with_capacity(found.len());
-    for (place, file) in found {
-        match kept.last() {
-            Some((last, first)) if *last == place => warnings.warning(|| {
-                let Place { step, rank, micro_step, id } = place;
-                format!(
-                    "{} and {} are both step {step}, rank {rank}, micro_step {micro_step}, id {id}: only the first \
-                     one is compared",
-                    first.display(),
-                    file.display()
-                )
-            }),
-            _ => kept.push((place, file)),
-        }
-    }
-    kept
+    all.sort();
+    Ok(all)
 }
 
 /// The steps of a key.
@@ -118,27 +164,35 @@ pub fn micro_steps(rank: &Path, console: &dyn Console) -> Result<Level, CompareE
 /// The arrays of a micro step, or of a rank that has none.
 pub fn arrays(dir: &Path) -> Result<Level, CompareError> {
     let in_rank = dir.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"rank"));
-    let key = dir.ancestors().nth(2).and_then(Path::file_name).and_then(OsStr::to_str);
+    let levels_above = if in_rank { 2 } else { 3 };
+    let key = dir.ancestors().nth(levels_above).and_then(Path::file_name).and_then(OsStr::to_str);
     let mut found: Level = entries(dir)?
         .into_iter()
         .filter_map(|(name, path)| {
             let stem = name.strip_suffix(".npy")?;
-            let by_underscore = in_rank && key != Some(stem);
-            Some((array_id(stem, by_underscore), path))
+            Some((array_id(stem, key.unwrap_or_default(), in_rank), path))
         })
         .collect();
     found.sort();
     Ok(found)
 }
 
-/// `responses.11` is number 11. So is `responses_11` in a rank without micro steps, as the newest tools name it.
-fn array_id(stem: &str, by_underscore: bool) -> i64 {
+/// `responses.11` is number 11, and so is `responses11`, as the manual shows it. So is `responses_11` in a rank without
+/// micro steps, as the newest tools name it.
+fn array_id(stem: &str, key: &str, in_rank: bool) -> i64 {
     let last = stem.rsplit('.').next().unwrap_or(stem);
     if let Some(id) = digits(last) {
         return id;
     }
+    // A key may end in a number itself.
+    if stem == key {
+        return 0;
+    }
+    if let Some(id) = stem.strip_prefix(key).filter(|_| !key.is_empty()).and_then(digits) {
+        return id;
+    }
     match stem.rsplit_once('_') {
-        Some((name, id)) if by_underscore && is_word(name) => digits(id).unwrap_or(0),
+        Some((name, id)) if in_rank && is_word(name) => digits(id).unwrap_or(0),
         _ => 0,
     }
 }

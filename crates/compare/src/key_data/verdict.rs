@@ -5,22 +5,22 @@
 
 use std::collections::BTreeSet;
 
-use super::flow::{self, FLOW};
-use super::{KeyComparison, Place, Row};
+use msprobe_tensor::DType;
 
-/// How two runs compare.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+use super::flow::{self, FLOW};
+use super::{Comparison, KeyComparison, Place, Row};
+
+/// How two runs compare, from best to worst.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Status {
-    /// Everything both have is the same, and both have the same.
+    /// Everything of both was read and paired, and is the same.
     Identical,
-    /// Something differs.
-    Differs,
-    /// What both have is the same, but one has more.
-    OneSided,
-    /// No difference was found, but not everything could be read.
+    /// No difference was found, but not everything could be compared.
     Incomplete,
-    /// There is nothing both have.
-    NothingInCommon,
+    /// Something differs.
+    Diverged,
+    /// Nothing could be compared.
+    Failed,
 }
 
 impl Status {
@@ -28,10 +28,9 @@ impl Status {
     pub fn word(self) -> &'static str {
         match self {
             Status::Identical => "identical",
-            Status::Differs => "differs",
-            Status::OneSided => "one_sided",
             Status::Incomplete => "incomplete",
-            Status::NothingInCommon => "nothing_in_common",
+            Status::Diverged => "diverged",
+            Status::Failed => "failed",
         }
     }
 }
@@ -77,6 +76,8 @@ pub(super) struct KeySummary<'a> {
     pub(super) max_relative_error: Option<f64>,
     /// NaNs of each run.
     pub(super) nan_counts: [u64; 2],
+    /// Pairs of the same values in another dtype, in order of their place.
+    pub(super) other_dtype: Vec<Place>,
 }
 
 impl KeySummary<'_> {
@@ -87,8 +88,9 @@ impl KeySummary<'_> {
             [false, true] => "only in 2",
             _ if self.first.is_some() => "differs",
             _ if !self.key.failures.is_empty() => "incomplete",
-            _ if self.key.rows.is_empty() => "nothing in common",
+            _ if self.key.rows.is_empty() && self.key.bare.is_empty() => "nothing in common",
             _ if self.key.one_sided.iter().any(|places| !places.is_empty()) => "one-sided",
+            _ if !self.other_dtype.is_empty() => "other dtype",
             _ => "identical",
         }
     }
@@ -123,12 +125,51 @@ pub(super) struct Verdict<'a> {
     pub(super) first_step: Option<i64>,
     /// The last step of each run.
     pub(super) last_steps: [Option<i64>; 2],
+    /// Ranks only one run has.
+    pub(super) lone_ranks: [Vec<i64>; 2],
+    /// What was not read, each with the reason.
+    pub(super) unread: &'a [String],
+}
+
+/// How much was not compared, by what stood in the way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct NotCompared {
+    /// Arrays only one run has.
+    pub(super) unpaired: usize,
+    /// Pairs of which a file could not be read.
+    pub(super) failed: usize,
+    /// Pairs of the same values in another dtype.
+    pub(super) other_dtype: usize,
+    /// What else is in the trees.
+    pub(super) unread: usize,
+}
+
+impl NotCompared {
+    pub(super) fn is_empty(self) -> bool {
+        self == NotCompared::default()
+    }
 }
 
 impl Verdict<'_> {
     /// Pairs that could not be compared.
     pub(super) fn failures(&self) -> usize {
         self.keys.iter().map(|summary| summary.key.failures.len()).sum()
+    }
+
+    /// What stands in the way of saying that everything is the same.
+    pub(super) fn not_compared(&self) -> NotCompared {
+        let total = |of: fn(&KeySummary<'_>) -> usize| self.keys.iter().map(of).sum();
+        NotCompared {
+            unpaired: total(|summary| summary.key.one_sided.iter().map(Vec::len).sum()),
+            failed: self.failures(),
+            other_dtype: total(|summary| summary.other_dtype.len()),
+            unread: self.unread.len(),
+        }
+    }
+
+    /// Pairs that were compared.
+    pub(super) fn compared(&self) -> usize {
+        self.keys.iter().map(|summary| summary.key.rows.len() + summary.key.bare.len()).sum()
     }
 }
 
@@ -146,12 +187,14 @@ impl Common {
 }
 
 /// Judges all keys of two runs.
-pub(super) fn judge(keys: &[KeyComparison]) -> Verdict<'_> {
+pub(super) fn judge(comparison: &Comparison) -> Verdict<'_> {
+    let keys = &comparison.keys;
     let places = |run: usize| {
         keys.iter().flat_map(move |key| {
             let pairs = key.rows.iter().map(|row| row.place);
+            let bare = key.bare.iter().map(|bare| bare.place);
             let failed = key.failures.iter().map(|failure| failure.place);
-            pairs.chain(failed).chain(key.one_sided[run].iter().copied())
+            pairs.chain(bare).chain(failed).chain(key.one_sided[run].iter().copied())
         })
     };
     let range = |run| {
@@ -161,12 +204,13 @@ pub(super) fn judge(keys: &[KeyComparison]) -> Verdict<'_> {
     };
     let ranks = |run| places(run).map(|place| place.rank).collect::<BTreeSet<i64>>();
     let ranges = [range(0), range(1)];
+    let all_ranks = [ranks(0), ranks(1)];
     let common = Common {
         steps: match ranges {
             [Some(one), Some(two)] => Some((one.0.max(two.0), one.1.min(two.1))),
             _ => None,
         },
-        ranks: ranks(0).intersection(&ranks(1)).copied().collect(),
+        ranks: all_ranks[0].intersection(&all_ranks[1]).copied().collect(),
     };
 
     let mut ordered: Vec<&KeyComparison> = keys.iter().collect();
@@ -193,27 +237,25 @@ pub(super) fn judge(keys: &[KeyComparison]) -> Verdict<'_> {
             beside: beside(&summaries, key, difference.place.step),
             difference,
         });
-    let rows: usize = keys.iter().map(|key| key.rows.len()).sum();
-    let failures = keys.iter().any(|key| !key.failures.is_empty());
-    let one_sided = keys.iter().any(|key| key.one_sided.iter().any(|places| !places.is_empty()));
-    let status = if origin.is_some() {
-        Status::Differs
-    } else if failures {
-        Status::Incomplete
-    } else if rows == 0 {
-        Status::NothingInCommon
-    } else if one_sided {
-        Status::OneSided
-    } else {
-        Status::Identical
-    };
-    Verdict {
-        status,
+    let mut verdict = Verdict {
+        status: Status::Identical,
         origin,
         keys: summaries,
         first_step: common.steps.map(|(first, _)| first),
         last_steps: ranges.map(|range| range.map(|(_, last)| last)),
-    }
+        lone_ranks: [0, 1].map(|run| all_ranks[run].difference(&all_ranks[1 - run]).copied().collect()),
+        unread: &comparison.unread,
+    };
+    verdict.status = if origin.is_some() {
+        Status::Diverged
+    } else if verdict.compared() == 0 {
+        Status::Failed
+    } else if !verdict.not_compared().is_empty() {
+        Status::Incomplete
+    } else {
+        Status::Identical
+    };
+    verdict
 }
 
 /// When an entry came to be.
@@ -233,18 +275,30 @@ fn beside(summaries: &[KeySummary<'_>], origin: usize, step: i64) -> Option<usiz
 }
 
 fn summarise<'a>(key: &'a KeyComparison, position: usize, common: &Common) -> KeySummary<'a> {
-    let differing_rows = || {
-        key.rows.iter().enumerate().filter_map(|(index, row)| {
-            let kind = if row.first_difference.is_some() {
-                Kind::Values
-            } else if row.shapes[0] != row.shapes[1] {
-                Kind::Shape
-            } else {
-                return None;
-            };
-            Some(Difference { place: row.place, kind, row: Some(index) })
-        })
+    let kind = |first_difference: Option<u64>, shapes: &[Vec<usize>; 2]| match first_difference {
+        Some(_) => Some(Kind::Values),
+        None => (shapes[0] != shapes[1]).then_some(Kind::Shape),
     };
+    let differing_rows = || {
+        let rows = key.rows.iter().enumerate().filter_map(|(index, row)| {
+            let kind = kind(row.first_difference, &row.shapes)?;
+            Some(Difference { place: row.place, kind, row: Some(index) })
+        });
+        rows.chain(key.bare.iter().filter_map(|bare| {
+            let kind = kind(bare.first_difference, &bare.shapes)?;
+            Some(Difference { place: bare.place, kind, row: None })
+        }))
+    };
+    let pairs = key.rows.iter().map(|row| (row.place, row.dtypes, kind(row.first_difference, &row.shapes)));
+    let bare =
+        key.bare.iter().map(|bare| (bare.place, bare.dtypes, kind(bare.first_difference, &bare.shapes)));
+    let is_other_dtype = |[one, two]: [DType; 2]| one != two;
+    let mut other_dtype: Vec<Place> = pairs
+        .chain(bare)
+        .filter(|(_, dtypes, kind)| kind.is_none() && is_other_dtype(*dtypes))
+        .map(|(place, _, _)| place)
+        .collect();
+    other_dtype.sort_unstable();
     let missing = [0, 1].into_iter().flat_map(|run| {
         let places = key.one_sided[run].iter().filter(|&&place| common.holds(place));
         places.map(move |&place| Difference { place, kind: Kind::OnlyIn(run), row: None })
@@ -263,5 +317,6 @@ fn summarise<'a>(key: &'a KeyComparison, position: usize, common: &Common) -> Ke
         max_abs_error: largest(|row| row.figures.max_abs_error),
         max_relative_error: largest(|row| row.figures.max_relative_error),
         nan_counts: [0, 1].map(|run| key.rows.iter().map(|row| row.nan_counts[run]).sum()),
+        other_dtype,
     }
 }

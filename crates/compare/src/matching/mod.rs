@@ -23,6 +23,8 @@ pub enum MatchMethod {
     Aligned,
     /// By a mapping the user gave or asked for.
     Mapped,
+    /// By its name without the wrappers one side puts around its modules.
+    Unwrapped,
 }
 
 impl MatchMethod {
@@ -33,6 +35,7 @@ impl MatchMethod {
             MatchMethod::Fuzzy => "fuzzy",
             MatchMethod::Aligned => "aligned",
             MatchMethod::Mapped => "mapped",
+            MatchMethod::Unwrapped => "without wrappers",
         }
     }
 }

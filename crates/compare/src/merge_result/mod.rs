@@ -1,5 +1,6 @@
 //! Result tables of several ranks side by side: a sheet per figure, a column per rank.
 
+mod bounds;
 mod config;
 mod table;
 
@@ -14,7 +15,7 @@ use self::config::Config;
 use self::table::RankTable;
 use crate::console::Console;
 use crate::error::{Code, CompareError};
-use crate::output::{make_directory, publish, timestamp};
+use crate::output::{make_directory, publish_stamped, timestamp};
 use msprobe_report::VecRows;
 
 /// A sheet has no room for more, header included.
@@ -26,6 +27,15 @@ fn cannot_merge(message: impl Into<String>) -> CompareError {
     CompareError::new(Code::MergeCompareResult, message)
 }
 
+/// What was merged.
+#[derive(Debug)]
+pub struct Merged {
+    /// The workbook that was written.
+    pub path: PathBuf,
+    /// Ranks whose tables could not be read, and are not in it.
+    pub left_out: Vec<u64>,
+}
+
 /// Merges the compare results of several ranks in a directory as a configuration asks for, and writes
 /// `multi_ranks_compare_merge_{time}.xlsx`. A table that cannot be merged is reported and left out.
 pub fn merge_result(
@@ -33,7 +43,7 @@ pub fn merge_result(
     output_dir: &Path,
     config: &Path,
     console: &dyn Console,
-) -> Result<PathBuf, CompareError> {
+) -> Result<Merged, CompareError> {
     let config = Config::read(config)?;
     let files = result_files(input_dir, console)?;
     if files.len() < 2 {
@@ -49,9 +59,11 @@ pub fn merge_result(
     }
     make_directory(output_dir)?;
     let path = output_dir.join(format!("multi_ranks_compare_merge_{}.xlsx", timestamp()));
-    write(&path, &tables, console)?;
+    let path = write(&path, &tables)?;
     console.info(&format!("The compare results are merged into {}", path.display()));
-    Ok(path)
+    let is_merged = |rank: &u64| tables.iter().any(|table| table.rank == *rank);
+    let left_out = files.into_keys().filter(|rank| !is_merged(rank)).collect();
+    Ok(Merged { path, left_out })
 }
 
 /// The results of a directory by rank; of several of one rank the newest.
@@ -127,7 +139,7 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-fn write(path: &Path, tables: &[RankTable], console: &dyn Console) -> Result<(), CompareError> {
+fn write(path: &Path, tables: &[RankTable]) -> Result<PathBuf, CompareError> {
     let mut headers = vec!["NPU Name".to_owned()];
     headers.extend(tables.iter().map(|table| format!("rank{}", table.rank)));
     let mut named = Vec::new();
@@ -145,7 +157,7 @@ fn write(path: &Path, tables: &[RankTable], console: &dyn Console) -> Result<(),
         .iter()
         .map(|(name, rows)| Sheet { name: name.clone(), headers: headers.clone(), rows })
         .collect();
-    publish(path, console, |hidden| write_workbook(hidden, &sheets))
+    publish_stamped(path, |file| write_workbook(file, &sheets))
 }
 
 fn sheet_name(index: &str, part: &str) -> String {

@@ -1,12 +1,14 @@
 //! The rows of one result workbook that are wanted, read without keeping the others.
 
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Seek};
 use std::path::Path;
 
-use calamine::{DataRef, Reader, Xlsx, open_workbook};
+use calamine::{DataRef, Reader, Xlsx};
 use msprobe_report::Cell;
+use msprobe_tensor::files::{Links, open_regular};
 
+use super::bounds::{self, Bounds};
 use super::config::Config;
 use crate::console::Console;
 use crate::python_text::float_repr;
@@ -69,8 +71,7 @@ impl RankTable {
         let refuse = |reason: String| {
             console.warning(&format!("{} is not merged: {reason}", path.display()));
         };
-        let opened = open_workbook::<Xlsx<BufReader<File>>, _>(path);
-        let mut workbook = opened.map_err(|error| refuse(error.to_string())).ok()?;
+        let mut workbook = open(path).map_err(refuse).ok()?;
         let sheets = table_sheets(&workbook.sheet_names());
         let mut selection: Option<Selection<'_>> = None;
         for sheet in &sheets {
@@ -97,14 +98,23 @@ impl RankTable {
     }
 }
 
-/// The sheets of the main table: the first, and those that continue it.
+/// Opens a workbook that holds no more than a table of results can.
+fn open(path: &Path) -> Result<Xlsx<BufReader<File>>, String> {
+    let mut file = open_regular(path, Links::Refuse).map_err(|error| error.to_string())?;
+    bounds::check(BufReader::new(&mut file), Bounds::WORKBOOK)
+        .map_err(|reason| format!("{reason} (hint: write the table again with msprobe compare)"))?;
+    file.rewind().map_err(|error| error.to_string())?;
+    Xlsx::new(BufReader::new(file)).map_err(|error| error.to_string())
+}
+
+/// The sheets of the main table: `Sheet`, or else the first, and those that continue it.
 fn table_sheets(names: &[String]) -> Vec<String> {
-    let Some((first, others)) = names.split_first() else { return Vec::new() };
+    let Some(first) = names.iter().find(|name| *name == "Sheet").or(names.first()) else { return Vec::new() };
     let continues = |name: &&String| {
         let number = name.strip_prefix(first.as_str()).and_then(|rest| rest.strip_prefix('_'));
         number.is_some_and(|number| number.parse::<u32>().is_ok())
     };
-    std::iter::once(first).chain(others.iter().filter(continues)).cloned().collect()
+    std::iter::once(first).chain(names.iter().filter(continues)).cloned().collect()
 }
 
 /// Hands over the rows of a sheet one by one, with their number. Cells that are not there are empty.

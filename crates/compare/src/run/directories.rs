@@ -2,13 +2,15 @@
 
 use std::path::Path;
 
-use super::discover::{find_pairs, find_ranks};
+use super::discover::{FoundPairs, find_pairs, find_ranks, only_step_of};
 use super::first_difference::find_first_differences;
 use super::one::compare_files;
 use super::outcome::Outcome;
 use super::{Options, StackSource};
 use crate::console::Console;
 use crate::error::{Code, CompareError};
+use crate::side::Which;
+use crate::verdict::{Gap, GapKind};
 
 /// Compares two dump files, or everything two directories have in common.
 pub fn compare_dumps(
@@ -17,8 +19,8 @@ pub fn compare_dumps(
     options: &Options,
     console: &dyn Console,
 ) -> Result<Outcome, CompareError> {
-    let mut outcome = Outcome::default();
-    let pairs = find_pairs(target, golden, console)?;
+    let FoundPairs { pairs, gaps } = find_pairs(target, golden, console)?;
+    let mut outcome = Outcome { gaps, ..Outcome::new(options.allowed) };
     let alone = pairs.len() == 1;
     for pair in &pairs {
         match compare_files(&pair.target, &pair.golden, &pair.suffix, options, console) {
@@ -29,7 +31,7 @@ pub fn compare_dumps(
             Err(error) if alone => return Err(error),
             Err(error) => {
                 error.announce(console);
-                outcome.failures.push(format!("{}: {error}", pair.target.display()));
+                outcome.add_failure(&pair.target.display().to_string(), &error.to_string());
             }
         }
     }
@@ -50,6 +52,7 @@ pub fn compare_ranks(
     options: &Options,
     console: &dyn Console,
 ) -> Result<Outcome, CompareError> {
+    let (target, golden) = (&only_step_of(target, console)?, &only_step_of(golden, console)?);
     let (targets, goldens) = (find_ranks(target)?, find_ranks(golden)?);
     if targets.len() != goldens.len() {
         let message = "The number of ranks in the two runs are different. Unable to match the ranks. Please use \
@@ -57,7 +60,7 @@ pub fn compare_ranks(
         return Err(CompareError::new(Code::InvalidPath, message));
     }
     let options = Options { stack: StackSource::Detect, ..options.clone() };
-    let mut outcome = Outcome::default();
+    let mut outcome = Outcome::new(options.allowed);
     for (rank, partner) in targets.iter().zip(&goldens) {
         let (target, golden) = (target.join(rank), golden.join(partner));
         for file in ["dump.json", "debug.json"] {
@@ -70,11 +73,22 @@ pub fn compare_ranks(
                     (false, _) => {}
                 }
             }
-            if missing != [false, false] {
-                if file == "dump.json" && !target.join("debug.json").is_file() {
-                    outcome.failures.push(format!("{rank}: no {file} on both sides"));
+            match missing {
+                [false, false] => {}
+                [true, true] if file == "debug.json" || target.join("debug.json").is_file() => continue,
+                [true, true] => {
+                    outcome.add_failure(rank, &format!("no {file} on both sides"));
+                    continue;
                 }
-                continue;
+                [on_target, _] => {
+                    let which = if on_target { Which::Golden } else { Which::Target };
+                    let name = format!("{rank}/{file}");
+                    outcome.gaps.add(GapKind::Ranks, || Gap::only_on(which, GapKind::Ranks, &name));
+                    if file == "dump.json" && !target.join("debug.json").is_file() {
+                        outcome.failures.push(format!("{rank}: no {file} on both sides"));
+                    }
+                    continue;
+                }
             }
             let result =
                 compare_files(&target.join(file), &golden.join(file), &format!("_{rank}"), &options, console);
@@ -94,7 +108,7 @@ pub fn compare_ranks(
                         )),
                         _ => console.error(&format!("Skipping {rank} comparison.")),
                     }
-                    outcome.failures.push(format!("{rank}: {error}"));
+                    outcome.add_failure(rank, &error.to_string());
                 }
             }
         }

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use crate::console::Console;
 use crate::error::{Code, CompareError};
+use crate::side::Which;
+use crate::verdict::{Gap, GapKind, Gaps};
 
 /// Two dump files that belong together.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,69 +37,184 @@ pub fn find_ranks(directory: &Path) -> Result<Vec<String>, CompareError> {
     Ok(ranks)
 }
 
+/// A directory of ranks as it is, or the only step of a whole dump.
+pub(super) fn only_step_of(directory: &Path, console: &dyn Console) -> Result<PathBuf, CompareError> {
+    let names = entries(directory)?;
+    let steps: Vec<&String> =
+        names.iter().filter(|name| is_step(name) && directory.join(name).is_dir()).collect();
+    if names.iter().any(|name| rank_number(name).is_some()) {
+        return Ok(directory.to_owned());
+    }
+    match steps.as_slice() {
+        [] => Ok(directory.to_owned()),
+        [only] => {
+            let step = directory.join(only);
+            console.info(&format!("{} is taken, the only step of {}.", step.display(), directory.display()));
+            Ok(step)
+        }
+        several => {
+            let names: Vec<String> =
+                several.iter().map(|name| directory.join(name).display().to_string()).collect();
+            let message =
+                format!("{} holds several steps, and ranks of one step are compared", directory.display());
+            Err(CompareError::new(Code::InvalidPath, message).with_hint(format!(
+                "choose one: {}; or compare all of them: msprobe compare TARGET GOLDEN",
+                names.join(", ")
+            )))
+        }
+    }
+}
+
+/// What two paths have in common, and what only one of them has.
+#[derive(Debug, Default)]
+pub struct FoundPairs {
+    /// Dumps that belong together.
+    pub pairs: Vec<DumpPair>,
+    /// Ranks, steps and dumps that have no partner.
+    pub gaps: Gaps,
+}
+
 /// Everything two paths have in common: files, directories with a dump, with ranks, or with steps.
-pub fn find_pairs(
-    target: &Path,
-    golden: &Path,
-    console: &dyn Console,
-) -> Result<Vec<DumpPair>, CompareError> {
+pub fn find_pairs(target: &Path, golden: &Path, console: &dyn Console) -> Result<FoundPairs, CompareError> {
     if target.is_file() != golden.is_file() {
         let message = "The npu_path and bench_path need to be of the same type.";
         return Err(CompareError::new(Code::InvalidCompareMode, message)
             .with_hint("give two dump.json files, or two directories"));
     }
+    let mut found = FoundPairs::default();
     if target.is_file() {
         let pair = DumpPair { target: target.to_owned(), golden: golden.to_owned(), suffix: String::new() };
-        return Ok(vec![pair]);
+        found.pairs.push(pair);
+        return Ok(found);
     }
-    let mut pairs = Vec::new();
-    collect(target, golden, "", console, &mut pairs)?;
-    if pairs.is_empty() {
+    collect(target, golden, "", console, &mut found)?;
+    if found.pairs.is_empty() {
         let message = format!("no dump is both in {} and in {}", target.display(), golden.display());
         return Err(CompareError::new(Code::InvalidPath, message)
             .with_hint("give the directories that hold dump.json, rank* or step* of two runs"));
     }
-    Ok(pairs)
+    Ok(found)
 }
+
+/// What is missing where a directory of a level is, and whether a name is one of that level.
+type Level = (GapKind, fn(&str) -> bool);
+
+/// The levels of a dump's directories.
+const LEVELS: [Level; 2] = [(GapKind::Steps, is_step), (GapKind::Ranks, |name| rank_number(name).is_some())];
 
 fn collect(
     target: &Path,
     golden: &Path,
     suffix: &str,
     console: &dyn Console,
-    pairs: &mut Vec<DumpPair>,
+    found: &mut FoundPairs,
 ) -> Result<(), CompareError> {
     for file in ["dump.json", "debug.json"] {
-        if target.join(file).is_file() && golden.join(file).is_file() {
-            let pair =
-                DumpPair { target: target.join(file), golden: golden.join(file), suffix: suffix.to_owned() };
-            pairs.push(pair);
+        match [target, golden].map(|directory| directory.join(file).is_file()) {
+            [true, true] => found.pairs.push(DumpPair {
+                target: target.join(file),
+                golden: golden.join(file),
+                suffix: suffix.to_owned(),
+            }),
+            [true, false] => add_gap(found, Which::Target, GapKind::Ranks, &target.join(file), console),
+            [false, true] => add_gap(found, Which::Golden, GapKind::Ranks, &golden.join(file), console),
+            [false, false] => {}
         }
     }
-    for (word, is_of_kind) in
-        [("step", is_step as fn(&str) -> bool), ("rank", |name| rank_number(name).is_some())]
-    {
-        let found = |directory: &Path| -> Result<Vec<String>, CompareError> {
+    for (kind, is_of_kind) in LEVELS {
+        let level = |directory: &Path| -> Result<Vec<String>, CompareError> {
             let mut names = entries(directory)?;
             names.retain(|name| is_of_kind(name) && directory.join(name).is_dir());
             sort_by_number(&mut names);
             Ok(names)
         };
-        let (targets, goldens) = (found(target)?, found(golden)?);
+        let (targets, goldens) = (level(target)?, level(golden)?);
+        // The only one of each side belong together, whatever their numbers.
+        let are_single = targets.len() == 1 && goldens.len() == 1;
         for name in &targets {
-            if goldens.contains(name) || targets.len() == 1 && goldens.len() == 1 {
+            if goldens.contains(name) || are_single {
                 let partner = if goldens.contains(name) { name } else { &goldens[0] };
                 let suffix = format!("{suffix}_{name}");
-                collect(&target.join(name), &golden.join(partner), &suffix, console, pairs)?;
+                collect(&target.join(name), &golden.join(partner), &suffix, console, found)?;
             } else {
-                console.warning(&format!("{word} {name} is only in {}", target.display()));
+                add_gap(found, Which::Target, kind, &target.join(name), console);
             }
         }
-        for name in goldens.iter().filter(|name| !targets.contains(name) && targets.len() != 1) {
-            console.warning(&format!("{word} {name} is only in {}", golden.display()));
+        for name in goldens.iter().filter(|name| !targets.contains(name) && !are_single) {
+            add_gap(found, Which::Golden, kind, &golden.join(name), console);
         }
     }
     Ok(())
+}
+
+fn add_gap(found: &mut FoundPairs, which: Which, kind: GapKind, path: &Path, console: &dyn Console) {
+    console.warning(&format!("{} is only on the {} side", path.display(), which.title()));
+    found.gaps.add(kind, || Gap::only_on(which, kind, &path.display().to_string()));
+}
+
+/// A path as it is, or the only dump below the directory it names, where the dump lies in a step and a rank.
+pub fn find_dump(path: &Path, console: &dyn Console) -> Result<PathBuf, CompareError> {
+    let is_tensor = |path: &Path| {
+        path.extension()
+            .is_some_and(|kind| ["pt", "npy", "safetensors", "pth", "bin"].iter().any(|known| kind == *known))
+    };
+    if path.is_file() && is_tensor(path) {
+        let message = format!("{} is a tensor file, not a dump", path.display());
+        return Err(CompareError::new(Code::InvalidPath, message)
+            .with_hint("two tensor files are compared by: msprobe diff TARGET GOLDEN"));
+    }
+    if path.exists() {
+        return Ok(path.to_owned());
+    }
+    let missing = || {
+        let message = format!("The path {} does not exist, please check!", path.display());
+        CompareError::new(Code::IllegalPath, message)
+    };
+    let (Some(directory), Some(file)) = (path.parent(), path.file_name().and_then(|name| name.to_str()))
+    else {
+        return Err(missing());
+    };
+    if !matches!(file, "dump.json" | "debug.json") {
+        return Err(
+            missing().with_hint("give a dump.json, or a directory that holds dump.json, rank* or step*")
+        );
+    }
+    let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    let mut candidates = Vec::new();
+    gather_dumps(directory, file, &mut candidates);
+    match candidates.as_slice() {
+        [only] => {
+            console.info(&format!(
+                "{} is not there; {} is taken, the only one.",
+                path.display(),
+                only.display()
+            ));
+            Ok(only.clone())
+        }
+        [] => Err(missing()),
+        candidates => {
+            let names: Vec<String> = candidates.iter().map(|path| path.display().to_string()).collect();
+            let message = format!("{} is not there, and several are below", path.display());
+            Err(CompareError::new(Code::InvalidPath, message)
+                .with_hint(format!("choose one: {}", names.join(", "))))
+        }
+    }
+}
+
+/// More candidates than this help nobody.
+const MAX_CANDIDATES: usize = 16;
+
+fn gather_dumps(directory: &Path, file: &str, candidates: &mut Vec<PathBuf>) {
+    if directory.join(file).is_file() {
+        candidates.push(directory.join(file));
+    }
+    let Ok(mut names) = entries(directory) else { return };
+    sort_by_number(&mut names);
+    for name in names.iter().filter(|name| LEVELS.iter().any(|(_, is_of_kind)| is_of_kind(name))) {
+        if candidates.len() < MAX_CANDIDATES {
+            gather_dumps(&directory.join(name), file, candidates);
+        }
+    }
 }
 
 fn is_step(name: &str) -> bool {

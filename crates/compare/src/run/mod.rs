@@ -1,5 +1,6 @@
 //! A comparison from paths to files: what is asked for, which dumps belong together, what is left behind.
 
+mod answer;
 mod directories;
 mod discover;
 mod first_difference;
@@ -12,12 +13,12 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 pub use self::directories::{compare_dumps, compare_ranks};
-pub use self::discover::{DumpPair, find_pairs, find_ranks};
+pub use self::discover::{DumpPair, FoundPairs, find_dump, find_pairs, find_ranks};
 pub use self::one::compare_files;
 pub use self::outcome::{Outcome, Part};
 pub use self::setup::{check_directory, check_exists};
 
-use crate::verdict::Tolerances;
+use crate::verdict::{Allowed, Tolerances};
 
 /// Which generation of tables is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,4 +107,6 @@ pub struct Options {
     pub first_difference: bool,
     /// What the verdict tolerates.
     pub tolerances: Tolerances,
+    /// What may be left out of the comparison.
+    pub allowed: Allowed,
 }

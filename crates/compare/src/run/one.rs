@@ -14,7 +14,7 @@ use crate::highlight::Highlights;
 use crate::mapping::{self, MappingSource};
 use crate::matching::{Keys, MatchMethod, RowPair, match_by_key, match_by_key_and_shape, match_fuzzily};
 use crate::newest::{NewestOptions, NewestTable};
-use crate::output::{make_directory, publish, timestamp};
+use crate::output::{make_directory, publish_stamped, timestamp};
 use crate::side::{Construct, FileKind, Side, Stacks};
 use crate::table::{Mode, Table, TensorOptions, compare_tensor_files};
 use crate::tensor_pair::TensorComparison;
@@ -40,7 +40,7 @@ pub fn compare_files(
             Form::Newest => "No valid data found. No compare result file generated. Please check input json.",
         });
         let verdict = Verdict::failed(mode, options.tolerances);
-        return Ok((Part::new(&target.path, verdict, Vec::new()), Vec::new()));
+        return Ok((Part::new((&target.path, &golden.path), verdict, Vec::new()), Vec::new()));
     }
     let keys = resolve_keys(&target, &golden, options, console)?;
     let comparison =
@@ -67,7 +67,7 @@ pub(super) fn resolve_keys(
     if let Some(choice) = &mappings.layer {
         let found = mapping::layer_mapping(target, golden, source(choice), console)?;
         let path = options.output.join(format!("data_mapping_{}.yaml", timestamp()));
-        publish(&path, console, |path| std::fs::write(path, found.to_yaml()))?;
+        publish_stamped(&path, |file| std::io::Write::write_all(file, found.to_yaml().as_bytes()))?;
         names = found.into_mapping();
     }
     if let Some(choice) = &mappings.api {
@@ -117,20 +117,23 @@ impl Comparison<'_> {
             golden: self.golden,
             rows: &table,
             workbook_rows: &table,
-            has_colours: self.mode != Mode::Md5 && self.target.kind == FileKind::Dump,
+            form: Form::Old,
             stacks: self.stacks,
             headers: table.headers(),
             pairs: &table.pairs,
             judgement: &judgement,
         };
-        let mut files = write_reports(&report, &self.stem("compare_result", suffix), self.options, console)?;
+        let mut files = write_reports(&report, &self.stem("compare_result", suffix), self.options)?;
         if self.options.advisor {
             let path = self.options.output.join(format!("advisor{suffix}_{}.txt", timestamp()));
             let text = advice(&table, console);
-            publish(&path, console, |path| std::fs::write(path, text))?;
+            console.info("The summary of the expert advice is as follows: ");
+            text.lines().for_each(|line| console.info(line));
+            let path = publish_stamped(&path, |file| std::io::Write::write_all(file, text.as_bytes()))?;
+            console.info(&format!("The advisor summary is saved in: {}", path.display()));
             files.push(path);
         }
-        Ok((Part::new(&self.target.path, judgement.verdict, files), failures))
+        Ok((Part::new((&self.target.path, &self.golden.path), judgement.verdict, files), failures))
     }
 
     fn old_table(&self, console: &dyn Console) -> (Table<'_>, Vec<String>) {
@@ -178,14 +181,17 @@ impl Comparison<'_> {
             golden: self.golden,
             rows: &table,
             workbook_rows: &table.workbook(),
-            has_colours: false,
+            form: Form::Newest,
             stacks: self.stacks,
             headers: table.headers(),
             pairs: table.pairs(),
             judgement: &judgement,
         };
-        let files = write_reports(&report, &self.stem("compare_result", suffix), self.options, console)?;
-        Ok((Part::new(&self.target.path, judgement.verdict, files), table.failures().to_vec()))
+        let files = write_reports(&report, &self.stem("compare_result", suffix), self.options)?;
+        Ok((
+            Part::new((&self.target.path, &self.golden.path), judgement.verdict, files),
+            table.failures().to_vec(),
+        ))
     }
 
     fn stem(&self, name: &str, suffix: &str) -> PathBuf {
@@ -229,6 +235,7 @@ impl Comparison<'_> {
             constructs: (&constructs.0, &constructs.1),
             stacks: self.stacks,
             tolerances: self.options.tolerances,
+            allowed: self.options.allowed,
         })
     }
 }
@@ -242,6 +249,10 @@ impl Verdict {
             culprit: None,
             counts: verdict::Counts::default(),
             tolerances,
+            gaps: verdict::Gaps::default(),
+            asides: verdict::Asides::default(),
+            is_equal: false,
+            noted: Vec::new(),
         }
     }
 }

@@ -1,6 +1,5 @@
 //! What came of all pairs of dumps of one call, and its verdict.
 
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
@@ -9,7 +8,7 @@ use super::discover::place_of;
 use crate::console::Console;
 use crate::error::CompareError;
 use crate::output::publish;
-use crate::verdict::{Status, Tolerances, Verdict};
+use crate::verdict::{Allowed, Asides, Gap, GapKind, Gaps, Status, Tolerances, Verdict};
 
 /// One pair of dumps.
 #[derive(Debug)]
@@ -18,6 +17,8 @@ pub struct Part {
     pub step: Option<u64>,
     /// Rank of the dumps, if their path names one.
     pub rank: Option<u64>,
+    /// Step and rank of the golden dump where they are not those of the target.
+    pub against: (Option<u64>, Option<u64>),
     /// Its verdict.
     pub verdict: Verdict,
     /// Files that were written.
@@ -26,15 +27,22 @@ pub struct Part {
 
 impl Part {
     /// Step and rank are read off the path of the dump.
-    pub(super) fn new(dump: &Path, verdict: Verdict, files: Vec<PathBuf>) -> Part {
-        let (step, rank) = place_of(dump);
-        Part { step, rank, verdict, files }
+    pub(super) fn new((target, golden): (&Path, &Path), verdict: Verdict, files: Vec<PathBuf>) -> Part {
+        let ((step, rank), (golden_step, golden_rank)) = (place_of(target), place_of(golden));
+        let against =
+            (golden_step.filter(|_| golden_step != step), golden_rank.filter(|_| golden_rank != rank));
+        Part { step, rank, against, verdict, files }
     }
 
-    /// `step 0, rank 1`, as far as known.
+    /// `step 0, rank 1`, as far as known; `step 5 against step 0` where they were paired by position.
     pub fn place(&self) -> String {
-        let step = self.step.map(|step| format!("step {step}"));
-        let rank = self.rank.map(|rank| format!("rank {rank}"));
+        let named = |word: &str, own: Option<u64>, other: Option<u64>| match (own, other) {
+            (Some(own), Some(other)) => Some(format!("{word} {own} against {word} {other}")),
+            (Some(own), None) => Some(format!("{word} {own}")),
+            (None, _) => None,
+        };
+        let step = named("step", self.step, self.against.0);
+        let rank = named("rank", self.rank, self.against.1);
         step.into_iter().chain(rank).collect::<Vec<_>>().join(", ")
     }
 
@@ -56,68 +64,99 @@ impl Part {
 pub struct Outcome {
     /// Those that could be compared.
     pub parts: Vec<Part>,
-    /// What could not be compared, be it a rank or a tensor.
+    /// What could not be read, be it a rank or a tensor.
     pub failures: Vec<String>,
+    /// Ranks and steps that could not be compared.
+    pub gaps: Gaps,
+    /// What may be left out of the comparison.
+    pub allowed: Allowed,
 }
 
 impl Outcome {
+    /// Nothing was compared yet.
+    pub(super) fn new(allowed: Allowed) -> Outcome {
+        Outcome { allowed, ..Outcome::default() }
+    }
+
+    /// A dump that could not be compared.
+    pub(super) fn add_failure(&mut self, name: &str, reason: &str) {
+        self.failures.push(format!("{name}: {reason}"));
+        self.gaps.add(GapKind::Ranks, || Gap {
+            kind: GapKind::Ranks,
+            name: name.to_owned(),
+            only: None,
+            reason: reason.to_owned(),
+        });
+    }
+
     /// The part that decides.
     pub fn decisive(&self) -> Option<&Part> {
-        let differing = self.parts.iter().filter(|part| !part.verdict.status.agrees());
-        let diverged = differing.clone().filter(|part| part.verdict.status != Status::Failed);
-        let worst = |part: &&Part| part.verdict.status == Status::WithinTolerance;
-        diverged
-            .min_by_key(|part| part.order())
-            .or_else(|| differing.min_by_key(|part| part.order()))
-            .or_else(|| self.parts.iter().find(worst))
+        let of = |wanted: fn(Status) -> bool| {
+            self.parts.iter().filter(move |part| wanted(part.verdict.status)).min_by_key(|part| part.order())
+        };
+        of(Status::is_difference)
+            .or_else(|| of(|status| status == Status::Incomplete))
+            .or_else(|| of(|status| status == Status::WithinTolerance))
+            .or_else(|| of(|status| status == Status::Identical))
             .or_else(|| self.parts.first())
     }
 
     /// How the runs compare.
     pub fn status(&self) -> Status {
-        self.decisive().map_or(Status::Failed, |part| part.verdict.status)
+        let Some(part) = self.decisive() else { return Status::Failed };
+        let status = part.verdict.status;
+        let nothing_paired = |part: &Part| part.verdict.status == Status::Failed;
+        if !status.agrees() {
+            status
+        } else if self.gaps.is_blocked(self.allowed) || self.parts.iter().any(nothing_paired) {
+            Status::Incomplete
+        } else if self.gaps.is_empty() {
+            status
+        } else {
+            Status::WithinTolerance
+        }
     }
 
-    /// The answer, in a paragraph.
-    pub fn paragraph(&self) -> String {
-        let Some(part) = self.decisive() else {
-            return "Nothing could be compared.".to_owned();
-        };
-        let differing: Vec<&Part> = self.parts.iter().filter(|part| !part.verdict.status.agrees()).collect();
-        // Where all agree no place stands out.
-        let place = if differing.is_empty() && self.parts.len() > 1 {
-            format!("{} dumps", self.parts.len())
-        } else {
-            part.place()
-        };
-        let mut text = part.verdict.paragraph(&place);
-        if self.parts.len() > 1 && !differing.is_empty() {
-            let places: Vec<String> = differing.iter().map(|part| part.place()).take(16).collect();
-            let more = differing.len().saturating_sub(16);
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            let _ = write!(
-                text,
-                " {} of {} dumps differ: {}{more}.",
-                differing.len(),
-                self.parts.len(),
-                places.join("; ")
-            );
-        }
-        match self.failures.len() {
-            0 => {}
-            1 => text.push_str(" 1 item could not be compared, see the log."),
-            count => {
-                let _ = write!(text, " {count} items could not be compared, see the log.");
+    /// The part that decides, and the verdict on all parts together: what differs is told of that one, the rest of all.
+    pub(super) fn overall(&self) -> Option<(&Part, Verdict)> {
+        let part = self.decisive()?;
+        let mut verdict = part.verdict.clone();
+        verdict.status = self.status();
+        verdict.gaps = self.all_gaps();
+        verdict.is_equal = self.parts.iter().all(|part| part.verdict.is_equal);
+        if !verdict.status.is_difference() {
+            verdict.counts = self.parts.iter().map(|part| part.verdict.counts).sum();
+            verdict.asides = Asides::default();
+            for part in &self.parts {
+                verdict.asides.extend(&part.verdict.asides);
             }
         }
-        text
+        Some((part, verdict))
+    }
+
+    /// Everything that could not be compared, in all dumps.
+    fn all_gaps(&self) -> Gaps {
+        let mut gaps = self.gaps.clone();
+        for part in &self.parts {
+            let place = if self.parts.len() > 1 { part.place() } else { String::new() };
+            gaps.extend(&part.verdict.gaps, &place);
+            if part.verdict.status == Status::Failed {
+                gaps.add(GapKind::Ranks, || Gap {
+                    kind: GapKind::Ranks,
+                    name: part.place(),
+                    only: None,
+                    reason: "no record has a partner".to_owned(),
+                });
+            }
+        }
+        gaps
     }
 
     /// The answer for machines.
     pub fn to_json(&self, tolerances: &Tolerances) -> Value {
-        let mut object = match self.decisive() {
-            Some(part) => {
-                let mut object = part.verdict.to_json();
+        let mut object = match self.overall() {
+            Some((part, verdict)) => {
+                let mut object = verdict.to_json();
                 object.insert("step".into(), json!(part.step));
                 object.insert("rank".into(), json!(part.rank));
                 object
@@ -131,6 +170,7 @@ impl Outcome {
                 let tolerances: Map<String, Value> =
                     tolerances.named().map(|(name, value)| (name.to_owned(), value.into())).collect();
                 object.insert("tolerances".into(), tolerances.into());
+                object.insert("incomplete".into(), self.gaps.to_json());
                 object
             }
         };
@@ -140,6 +180,8 @@ impl Outcome {
             json!({
                 "step": part.step,
                 "rank": part.rank,
+                "bench_step": part.against.0.or(part.step),
+                "bench_rank": part.against.1.or(part.rank),
                 "status": part.verdict.status.word(),
                 "culprit": culprit.map(|culprit| &culprit.name),
                 "direction": culprit.map(|culprit| culprit.direction),
@@ -162,7 +204,7 @@ impl Outcome {
         let path = output.join("verdict.json");
         let text = format!("{:#}\n", self.to_json(tolerances));
         crate::output::make_directory(output)?;
-        publish(&path, console, |path| std::fs::write(path, text))?;
+        publish(&path, console, |file| std::io::Write::write_all(file, text.as_bytes()))?;
         Ok(path)
     }
 }

@@ -9,11 +9,10 @@ use msprobe_report::{
     write_sheet_json, write_workbook,
 };
 
-use super::Options;
-use crate::console::Console;
+use super::{Form, Options};
 use crate::error::CompareError;
 use crate::matching::RowPair;
-use crate::output::publish;
+use crate::output::publish_stamped;
 use crate::side::{Side, Stacks};
 use crate::table::{float_cell, scalar_cell};
 use crate::verdict::{Judgement, RowDetail, RowOrigin, Status};
@@ -26,8 +25,8 @@ pub(super) struct Report<'a> {
     pub(super) rows: &'a dyn SheetRows,
     /// The main table for workbooks.
     pub(super) workbook_rows: &'a dyn SheetRows,
-    /// Whether the main table colours its rows.
-    pub(super) has_colours: bool,
+    /// Which generation of tables it is of.
+    pub(super) form: Form,
     pub(super) stacks: Option<&'a Stacks>,
     pub(super) headers: Vec<String>,
     pub(super) pairs: &'a [RowPair],
@@ -62,23 +61,25 @@ pub(super) fn write_reports(
     report: &Report<'_>,
     stem: &Path,
     options: &Options,
-    console: &dyn Console,
 ) -> Result<Vec<PathBuf>, CompareError> {
     let formats = options.formats;
     let mut files = Vec::new();
-    let mut write = |extension: &str, write: &dyn Fn(&Path) -> io::Result<()>| {
-        let path = PathBuf::from(format!("{}.{extension}", stem.display()));
-        publish(&path, console, write)?;
+    let mut stem = stem.display().to_string();
+    let mut write = |extension: &str, write: &dyn Fn(&mut File) -> io::Result<()>| {
+        let path = publish_stamped(Path::new(&format!("{stem}.{extension}")), write)?;
+        // The time that was free for the first file is that of all.
+        stem = path.display().to_string();
+        stem.truncate(stem.len().saturating_sub(extension.len() + 1));
         files.push(path);
         Ok::<(), CompareError>(())
     };
     let main = |rows| Sheet { name: "Sheet".to_owned(), headers: report.headers.clone(), rows };
     if formats.xlsx {
-        write("xlsx", &|path| report.workbook(path, main(report.workbook_rows)))?;
+        write("xlsx", &|file| report.workbook(file, main(report.workbook_rows)))?;
     }
     if formats.csv {
-        write("csv", &|path| {
-            let mut out = BufWriter::new(File::create(path)?);
+        write("csv", &|file| {
+            let mut out = BufWriter::new(file);
             write_sheet_csv(
                 &main(report.rows),
                 CsvOptions { escape_formulas: true, ..CsvOptions::default() },
@@ -90,32 +91,38 @@ pub(super) fn write_reports(
     if formats.json {
         // The first difference across ranks has files of the plain name.
         let extension = if options.first_difference { "report.json" } else { "json" };
-        write(extension, &|path| report.json(path))?;
+        write(extension, &|file| report.json(file))?;
     }
     if formats.html {
-        write("html", &|path| report.html(path))?;
+        write("html", &|file| report.html(file))?;
     }
     Ok(files)
 }
 
 impl Report<'_> {
-    fn workbook(&self, path: &Path, main: Sheet<'_>) -> io::Result<()> {
+    /// Scripts of old read the first sheet of the older form, which therefore is the table of the reference. Of the newer
+    /// form they read the csv: its workbook is for people, with the answer first.
+    fn workbook(&self, file: &mut File, main: Sheet<'_>) -> io::Result<()> {
         let (verdict, details, only) =
             (VerdictRows(self.verdict_lines()), Details::notable(self), self.golden_only());
-        let sheets = [
-            main,
-            Sheet { name: "Verdict".into(), headers: texts(&["Item", "Value"]), rows: &verdict },
-            Sheet { name: "Row Origins".into(), headers: Details::headers(), rows: &details },
-            Sheet { name: "Bench Only".into(), headers: GoldenOnlyRows::headers(), rows: &only },
-        ];
-        write_workbook(path, &sheets)
+        let answered = Answered { report: self, view: View::Workbook };
+        let verdict = Sheet { name: "Verdict".into(), headers: texts(&["Item", "Value"]), rows: &verdict };
+        let details = Sheet { name: "Row Origins".into(), headers: Details::headers(), rows: &details };
+        let only = Sheet { name: "Bench Only".into(), headers: GoldenOnlyRows::headers(), rows: &only };
+        match self.form {
+            Form::Old => write_workbook(file, &[main, verdict, details, only]),
+            Form::Newest => {
+                let main = Sheet { name: main.name, headers: answered.headers(), rows: &answered };
+                write_workbook(file, &[verdict, main, details, only])
+            }
+        }
     }
 
-    fn json(&self, path: &Path) -> io::Result<()> {
-        let mut out = BufWriter::new(File::create(path)?);
+    fn json(&self, file: &mut File) -> io::Result<()> {
+        let mut out = BufWriter::new(file);
         let verdict = serde_json::Value::Object(self.judgement.verdict.to_json());
         write!(out, "{{\"verdict\": {verdict},\n\"rows\": ")?;
-        let rows = Extended { report: self, for_page: false };
+        let rows = Answered { report: self, view: View::Json };
         write_sheet_json(&Sheet { name: String::new(), headers: rows.headers(), rows: &rows }, &mut out)?;
         write!(out, ",\n\"bench_only\": ")?;
         let only = self.golden_only();
@@ -125,9 +132,9 @@ impl Report<'_> {
         out.flush()
     }
 
-    fn html(&self, path: &Path) -> io::Result<()> {
-        let mut out = BufWriter::new(File::create(path)?);
-        let rows = Extended { report: self, for_page: true };
+    fn html(&self, file: &mut File) -> io::Result<()> {
+        let mut out = BufWriter::new(file);
+        let rows = Answered { report: self, view: View::Page };
         let only = self.golden_only();
         let headers = rows.headers();
         let hidden = |header: &String| HIDDEN_ON_PAGE.contains(&header.as_str());
@@ -136,10 +143,10 @@ impl Report<'_> {
             title: "msprobe: comparison of two dumps".to_owned(),
             status: match self.judgement.verdict.status {
                 Status::Identical | Status::WithinTolerance => Tone::Good,
-                Status::Failed => Tone::Warning,
-                Status::Diverged | Status::DiffersAtInput => Tone::Bad,
+                Status::Incomplete => Tone::Warning,
+                Status::Diverged | Status::DiffersAtInput | Status::Failed => Tone::Bad,
             },
-            verdict: self.judgement.verdict.paragraph(""),
+            verdict: self.judgement.verdict.headline(""),
             facts: self.verdict_lines().into_iter().skip(1).collect(),
             tables: vec![
                 HtmlTable {
@@ -180,19 +187,33 @@ impl Report<'_> {
     fn verdict_lines(&self) -> Vec<(String, String)> {
         let verdict = &self.judgement.verdict;
         let mut lines = vec![
-            ("Verdict".to_owned(), verdict.paragraph("")),
+            ("Verdict".to_owned(), verdict.headline("")),
             ("Status".to_owned(), verdict.status.word().to_owned()),
         ];
         if let Some(culprit) = &verdict.culprit {
             lines.push(("Culprit".to_owned(), culprit.name.clone()));
             lines.push(("Direction".to_owned(), culprit.direction.to_owned()));
             lines.push(("Match Method".to_owned(), culprit.method.word().to_owned()));
+            for (label, fact) in verdict.facts(culprit) {
+                let (first, rest) = label.split_at(1);
+                lines.push((format!("{}{rest}", first.to_uppercase()), fact));
+            }
             if let Some(golden) = &culprit.golden_name {
                 lines.push(("Bench Partner".to_owned(), golden.clone()));
             }
             if let Some(stack) = &culprit.stack {
                 lines.push(("Call Stack".to_owned(), frames_as_lines(stack)));
             }
+        }
+        for (title, more) in
+            [("Not Compared", verdict.gaps.lines()), ("Different Beside The Numbers", verdict.aside_lines())]
+        {
+            if !more.is_empty() {
+                lines.push((title.to_owned(), more.join("\n")));
+            }
+        }
+        if let Some(next) = verdict.next_step() {
+            lines.push(("Next".to_owned(), next));
         }
         let tolerances: Vec<String> =
             verdict.tolerances.named().map(|(name, value)| format!("{name} {value:e}")).collect();
@@ -244,31 +265,61 @@ fn frames_as_lines(frames: &[Box<str>]) -> String {
     frames.iter().map(|frame| line(frame)).collect::<Vec<_>>().join("\n")
 }
 
-/// The main table with the cells about each row; for a page also with the call stack of each.
-struct Extended<'a> {
-    report: &'a Report<'a>,
-    for_page: bool,
+/// Whom the main table is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum View {
+    /// Scripts: columns keep their names.
+    Json,
+    /// A browser: with the cells about each row, and call stacks.
+    Page,
+    /// A spreadsheet of the newer form: the cells about each row have a sheet of their own.
+    Workbook,
 }
 
-impl Extended<'_> {
+/// The main table with what the verdict says of each row in front, and rows in the colour of that.
+struct Answered<'a> {
+    report: &'a Report<'a>,
+    view: View,
+}
+
+impl Answered<'_> {
     fn headers(&self) -> Vec<String> {
-        let mut headers = self.report.headers.clone();
-        headers.extend(texts(&DETAIL_HEADERS));
-        headers.extend(self.for_page.then(|| "Call Stack".to_owned()));
+        let mut headers = vec!["Answer".to_owned()];
+        // The rules of the reference are kept, under a name that tells them from the answer.
+        headers.extend(self.report.headers.iter().map(|header| match header.as_str() {
+            "Result" | "Accuracy Reached or Not" if self.view != View::Json => {
+                format!("{header} (rule of the reference)")
+            }
+            _ => header.clone(),
+        }));
+        if self.view != View::Workbook {
+            headers.extend(texts(&DETAIL_HEADERS));
+        }
+        headers.extend((self.view == View::Page).then(|| "Call Stack".to_owned()));
         headers
+    }
+
+    fn detail(&self, row: usize) -> Option<&RowDetail> {
+        self.report.judgement.rows[self.report.pairs[row].target].as_ref()
     }
 }
 
-impl SheetRows for Extended<'_> {
+impl SheetRows for Answered<'_> {
     fn len(&self) -> usize {
         self.report.rows.len()
     }
 
     fn cells(&self, row: usize, sink: &mut dyn CellSink) {
-        self.report.rows.cells(row, sink);
+        sink.text(self.detail(row).map_or("only on the NPU side", |detail| detail.origin.word()));
         let pair = &self.report.pairs[row];
-        self.report.detail_cells(pair, sink);
-        if self.for_page {
+        match self.view {
+            View::Workbook => self.report.workbook_rows.cells(row, sink),
+            View::Json | View::Page => {
+                self.report.rows.cells(row, sink);
+                self.report.detail_cells(pair, sink);
+            }
+        }
+        if self.view == View::Page {
             let side = self.report.target;
             let record = &side.records[side.rows[pair.target].record as usize];
             match self.report.stacks.and_then(|stacks| stacks.of(&record.name)) {
@@ -278,16 +329,12 @@ impl SheetRows for Extended<'_> {
         }
     }
 
-    /// Tables without colours of their own are coloured by where errors come from.
     fn fill(&self, row: usize) -> Fill {
-        let own = self.report.rows.fill(row);
-        if !self.for_page || self.report.has_colours {
-            return own;
-        }
-        match self.report.judgement.rows[self.report.pairs[row].target].map(|detail| detail.origin) {
+        match self.detail(row).map(|detail| detail.origin) {
             Some(RowOrigin::Introduced) => Fill::Red,
             Some(RowOrigin::Inherited) => Fill::Yellow,
-            _ => own,
+            Some(RowOrigin::NotCompared) | None => Fill::Blue,
+            Some(RowOrigin::Equal | RowOrigin::Tolerated | RowOrigin::Aside) => Fill::Plain,
         }
     }
 }
@@ -300,8 +347,9 @@ struct Details<'a> {
 
 impl<'a> Details<'a> {
     fn notable(report: &'a Report<'a>) -> Details<'a> {
-        let notable =
-            |detail: &RowDetail| matches!(detail.origin, RowOrigin::Introduced | RowOrigin::Inherited);
+        let notable = |detail: &RowDetail| {
+            matches!(detail.origin, RowOrigin::Introduced | RowOrigin::Inherited | RowOrigin::NotCompared)
+        };
         let rows = report
             .pairs
             .iter()

@@ -40,7 +40,15 @@ fn check_names(target: &Path, golden: &Path) -> Result<(), CompareError> {
 }
 
 fn mode_of(target: &Side, golden: &Side) -> Result<Mode, CompareError> {
-    let refused = |message: &str| Err(CompareError::new(Code::InvalidTask, message));
+    let kind = |side: &Side| {
+        let checksums = if side.has_md5 { " with checksums" } else { "" };
+        format!("{} is of task {}{checksums}", side.path.display(), side.task)
+    };
+    let refused = |message: &str| {
+        let hint =
+            format!("{}; {}; collect both with the same task and summary_mode", kind(target), kind(golden));
+        Err(CompareError::new(Code::InvalidTask, message).with_hint(hint))
+    };
     if target.task != golden.task {
         return refused("Please check the dump task is consistent.");
     }
@@ -51,7 +59,10 @@ fn mode_of(target: &Side, golden: &Side) -> Result<Mode, CompareError> {
         ("statistics", _, _) => refused(
             "Please check the dump task is consistent, dump mode of npu and bench should both be statistics or md5.",
         ),
-        _ => refused("Compare applies only to task is tensor or statistics"),
+        _ => {
+            Err(CompareError::new(Code::InvalidTask, "Compare applies only to task is tensor or statistics")
+                .with_hint(kind(target)))
+        }
     }
 }
 

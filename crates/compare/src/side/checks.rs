@@ -8,16 +8,20 @@ use crate::error::{Code, CompareError};
 /// Checksums where the reference looks for them: not in keyword arguments, not in nested lists.
 pub(super) fn has_shallow_md5(record: &Json<'_>) -> bool {
     let Json::Map(fields) = record else { return false };
+    // A keyword argument may have that name; a checksum is a text.
+    let is_checksum = |value: &Json<'_>| value.get("md5").is_some_and(|md5| md5.as_str().is_some());
     fields.iter().any(|(_, field)| match field {
-        Json::List(elements) => elements.iter().any(|element| element.get("md5").is_some()),
-        other => other.get("md5").is_some(),
+        Json::List(elements) => elements.iter().any(is_checksum),
+        other => is_checksum(other),
     })
 }
 
 pub(super) fn has_md5(value: &Json<'_>) -> bool {
     match value {
         Json::List(elements) => elements.iter().any(has_md5),
-        Json::Map(members) => members.iter().any(|(key, member)| key == "md5" || has_md5(member)),
+        Json::Map(members) => {
+            members.iter().any(|(key, member)| key == "md5" && member.as_str().is_some() || has_md5(member))
+        }
         _ => false,
     }
 }
@@ -36,6 +40,10 @@ pub(super) fn check_field(
     match value {
         Json::List(elements) => {
             elements.iter().try_for_each(|element| check_field(record, element, depth + 1, special))
+        }
+        // Keyword arguments may be called like the members of a value.
+        Json::Map(members) if value.get("type").is_none_or(|kind| kind.as_str().is_none()) => {
+            members.iter().try_for_each(|(_, member)| check_field(record, member, depth + 1, special))
         }
         Json::Map(members) => members.iter().try_for_each(|(key, member)| match (&**key, member) {
             ("shape", Json::List(_)) | ("requires_grad", Json::Bool(_)) => Ok(()),

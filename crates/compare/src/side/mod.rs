@@ -1,6 +1,7 @@
 //! One side of a comparison: a dump reduced to rows, one per value, in the order of the tables.
 
 mod checks;
+mod digest;
 mod parse;
 mod stacks;
 #[cfg(test)]
@@ -30,6 +31,14 @@ impl Which {
     pub fn word(self) -> &'static str {
         match self {
             Which::Target => "npu",
+            Which::Golden => "bench",
+        }
+    }
+
+    /// The word in tables and answers.
+    pub fn title(self) -> &'static str {
+        match self {
+            Which::Target => "NPU",
             Which::Golden => "bench",
         }
     }
@@ -106,6 +115,16 @@ pub struct Leaf {
     pub requires_grad: Option<bool>,
     /// What is done with it, if it is part of a batch of sends and receives.
     pub p2p: Option<Box<P2pOperation>>,
+    /// Where it stands in its record: `input.0`. Unlike the name, it does not depend on files.
+    pub place: Arc<str>,
+    /// Digest of everything that was recorded of it.
+    pub digest: u64,
+    /// Whether a checksum was recorded.
+    pub has_checksum: bool,
+    /// Why collection could not measure it, or could not write its data.
+    pub unmeasured: Option<Arc<str>>,
+    /// Whether it is a shape without data, as frameworks make them to plan with.
+    pub is_meta: bool,
 }
 
 /// One element of a batch of sends and receives.
@@ -124,9 +143,9 @@ impl Leaf {
         !self.dtype.starts_with("<class ") && !other.contains(&&*self.dtype)
     }
 
-    /// The part of its name behind the name of its record: `input.0`.
-    pub fn suffix<'a>(&'a self, record: &Record) -> &'a str {
-        self.name.strip_prefix(&*record.name).map_or(&*self.name, |rest| rest.trim_start_matches('.'))
+    /// Whether it has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.shape.split(['[', ']', '(', ')', ',']).any(|size| size.trim() == "0")
     }
 }
 
@@ -137,6 +156,8 @@ pub struct Record {
     pub name: Arc<str>,
     /// Its rows in [`Side::rows`].
     pub rows: Range<usize>,
+    /// Digest of what it is apart from its rows.
+    pub rest: u64,
 }
 
 /// A dump, reduced to rows.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use msprobe_dump::read::{Json, Member, Members};
 
 use super::checks::{check_field, has_md5, has_shallow_md5, looks_like_a_formula};
+use super::digest::{digest_of_rest, digest_of_value};
 use super::{Framework, Leaf, P2pOperation, Record, Role, Scalar, Side, Which};
 use crate::console::Console;
 use crate::error::{Code, CompareError};
@@ -84,7 +85,9 @@ struct Parser {
     data: Data,
     texts: FastSet<Arc<str>>,
     /// Rows of each record until all are known: a record can be repeated, and its last value counts.
-    pending: Vec<(Arc<str>, Vec<Leaf>)>,
+    pending: Vec<(Arc<str>, Vec<Leaf>, u64)>,
+    /// Length of the name of the record that is read.
+    record_length: usize,
     positions: FastMap<Arc<str>, usize>,
 }
 
@@ -106,6 +109,7 @@ impl Parser {
             data: Data::Missing,
             texts: FastSet::default(),
             pending: Vec::new(),
+            record_length: 0,
             positions: FastMap::default(),
         }
     }
@@ -155,11 +159,11 @@ impl Parser {
             }
         }
         self.side.records.reserve_exact(self.pending.len());
-        self.side.rows.reserve_exact(self.pending.iter().map(|(_, rows)| rows.len()).sum());
-        for (index, (name, rows)) in self.pending.into_iter().enumerate() {
+        self.side.rows.reserve_exact(self.pending.iter().map(|(_, rows, _)| rows.len()).sum());
+        for (index, (name, rows, rest)) in self.pending.into_iter().enumerate() {
             let start = self.side.rows.len();
             self.side.rows.extend(rows.into_iter().map(|row| Leaf { record: index as u32, ..row }));
-            self.side.records.push(Record { name, rows: start..self.side.rows.len() });
+            self.side.records.push(Record { name, rows: start..self.side.rows.len(), rest });
         }
         Ok(self.side)
     }
@@ -172,12 +176,14 @@ impl Parser {
             self.side.has_md5 |= has_md5(value);
         }
         let rows = self.rows(name, value)?;
+        let fields = ValuesOf::of(name, self.side.kind).fields();
+        let rest = digest_of_rest(value, fields, &|value| is_leaf(value) || *value == Json::Null);
         let name: Arc<str> = name.into();
         match self.positions.get(&name) {
-            Some(&position) => self.pending[position] = (name, rows),
+            Some(&position) => self.pending[position] = (name, rows, rest),
             None => {
                 self.positions.insert(name.clone(), self.pending.len());
-                self.pending.push((name, rows));
+                self.pending.push((name, rows, rest));
             }
         }
         Ok(())
@@ -203,33 +209,28 @@ impl Parser {
 
     fn rows(&mut self, name: &str, value: &Json<'_>) -> Result<Vec<Leaf>, CompareError> {
         let mut rows = Vec::new();
-        // Layers may be called like these words, so only the end of a name counts.
-        let is_saved = self.side.kind == FileKind::Debug || name.rsplit('.').next() == Some("debug");
-        if is_saved {
-            self.walk(&mut rows, name.to_owned(), value, Role::Input, true, 0)?;
-        } else if name.rsplit('.').take(2).any(|part| part == "parameters_grad") {
-            self.walk(&mut rows, name.to_owned(), value, Role::ParametersGrad, false, 0)?;
-        } else {
-            for (field, stem, role) in [
-                ("input_args", "input", Role::Input),
-                ("input_kwargs", "input", Role::Input),
-                ("input", "input", Role::Input),
-                ("output", "output", Role::Output),
-                ("parameters", "parameters", Role::Parameters),
-            ] {
-                if let Some(value) = value.get(field) {
-                    self.walk(&mut rows, format!("{name}.{stem}"), value, role, true, 0)?;
-                }
+        self.record_length = name.len();
+        match ValuesOf::of(name, self.side.kind) {
+            ValuesOf::Saved => self.walk(&mut rows, name.to_owned(), value, Role::Input, true, 0)?,
+            ValuesOf::Gradients => {
+                self.walk(&mut rows, name.to_owned(), value, Role::ParametersGrad, false, 0)?;
             }
-            if let Some(row) = rows.first()
-                && self.side.kind == FileKind::Dump
-                && !has_direction(name)
-            {
-                let message = format!(
-                    "Invalid name string: {}, can not be split by forward/backward, please check.",
-                    row.name
-                );
-                return Err(CompareError::new(Code::InvalidApiName, message));
+            ValuesOf::Call => {
+                for ((stem, role), field) in CALL_ROLES.into_iter().zip(CALL_FIELDS) {
+                    if let Some(value) = value.get(field) {
+                        self.walk(&mut rows, format!("{name}.{stem}"), value, role, true, 0)?;
+                    }
+                }
+                if let Some(row) = rows.first()
+                    && self.side.kind == FileKind::Dump
+                    && !has_direction(name)
+                {
+                    let message = format!(
+                        "Invalid name string: {}, can not be split by forward/backward, please check.",
+                        row.name
+                    );
+                    return Err(CompareError::new(Code::InvalidApiName, message));
+                }
             }
         }
         // Stable: arguments, parameters, results, gradients of parameters, each in order.
@@ -257,9 +258,11 @@ impl Parser {
                     self.walk(rows, name, element, role, number_lists, depth + 1)?;
                 }
             }
-            Json::Map(members) if value.get("type").is_some_and(|kind| kind.as_str().is_some()) => {
+            Json::Map(members) if is_leaf(value) => {
                 let mut leaf = self.leaf(&name, members, role);
                 leaf.p2p = p2p_operation(value);
+                leaf.digest = digest_of_value(value);
+                leaf.place = self.place(&name);
                 rows.push(leaf);
             }
             Json::Map(members) => {
@@ -276,6 +279,7 @@ impl Parser {
             }
             Json::Null => {
                 let none = self.text("None");
+                let place = self.place(&name);
                 rows.push(Leaf {
                     name: name.into(),
                     record: 0,
@@ -287,6 +291,11 @@ impl Parser {
                     data_name: None,
                     requires_grad: None,
                     p2p: None,
+                    place,
+                    digest: digest_of_value(value),
+                    has_checksum: false,
+                    unmeasured: None,
+                    is_meta: false,
                 });
             }
             _ => {}
@@ -297,6 +306,8 @@ impl Parser {
     fn leaf(&mut self, name: &str, members: &[(Cow<'_, str>, Json<'_>)], role: Role) -> Leaf {
         let fields = Fields::of(members);
         let (dtype, shape, statistics) = self.described(&fields);
+        let has_checksum = fields.md5.and_then(Json::as_str).is_some_and(|md5| !md5.is_empty());
+        let unmeasured = fields.unmeasured.and_then(Json::as_str).map(|reason| self.text(reason));
         let md5 = match (fields.dtype, fields.value) {
             (Some(_), _) => fields.md5.and_then(Json::as_str).map(|md5| self.text(md5)),
             (None, Some(value)) => {
@@ -324,7 +335,18 @@ impl Parser {
                 _ => None,
             },
             p2p: None,
+            place: self.text(""),
+            digest: 0,
+            has_checksum,
+            unmeasured,
+            is_meta: fields.layout.and_then(Json::as_str) == Some("meta"),
         }
+    }
+
+    /// The part of a name behind that of its record.
+    fn place(&mut self, name: &str) -> Arc<str> {
+        let place = name.get(self.record_length..).unwrap_or_default().trim_start_matches('.');
+        self.text(place)
     }
 
     /// Dtype, shape and statistics as tables show them.
@@ -427,6 +449,8 @@ struct Fields<'v, 'j> {
     md5: Option<&'v Json<'j>>,
     data_name: Option<&'v Json<'j>>,
     requires_grad: Option<&'v Json<'j>>,
+    unmeasured: Option<&'v Json<'j>>,
+    layout: Option<&'v Json<'j>>,
 }
 
 impl<'v, 'j> Fields<'v, 'j> {
@@ -446,12 +470,58 @@ impl<'v, 'j> Fields<'v, 'j> {
                 "md5" => &mut fields.md5,
                 "data_name" => &mut fields.data_name,
                 "requires_grad" => &mut fields.requires_grad,
+                "unmeasured" | "unwritten" => &mut fields.unmeasured,
+                "layout" => &mut fields.layout,
                 _ => continue,
             };
             *field = Some(value);
         }
         fields
     }
+}
+
+/// What the values of a record are, by its name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ValuesOf {
+    /// A variable that was saved: all of it.
+    Saved,
+    /// Gradients of parameters: all of it.
+    Gradients,
+    /// A call: some members.
+    Call,
+}
+
+/// Members of a call that hold values, with the word for them in the names of rows and what they are.
+const CALL_FIELDS: [&str; 5] = ["input_args", "input_kwargs", "input", "output", "parameters"];
+const CALL_ROLES: [(&str, Role); 5] = [
+    ("input", Role::Input),
+    ("input", Role::Input),
+    ("input", Role::Input),
+    ("output", Role::Output),
+    ("parameters", Role::Parameters),
+];
+
+impl ValuesOf {
+    /// Layers may be called like these words, so only the end of a name counts.
+    fn of(name: &str, kind: FileKind) -> ValuesOf {
+        if kind == FileKind::Debug || name.rsplit('.').next() == Some("debug") {
+            ValuesOf::Saved
+        } else if name.rsplit('.').take(2).any(|part| part == "parameters_grad") {
+            ValuesOf::Gradients
+        } else {
+            ValuesOf::Call
+        }
+    }
+
+    /// The members that hold values, if it is not all of them.
+    fn fields(self) -> Option<&'static [&'static str]> {
+        (self == ValuesOf::Call).then_some(&CALL_FIELDS)
+    }
+}
+
+/// Whether a value is one leaf of a record: an object that says of what type it is.
+fn is_leaf(value: &Json<'_>) -> bool {
+    value.get("type").is_some_and(|kind| kind.as_str().is_some())
 }
 
 /// Whether a record is of a forward or backward call.

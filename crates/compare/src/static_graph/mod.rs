@@ -14,7 +14,7 @@ use msprobe_report::{Cell, Sheet, write_workbook};
 use crate::console::Console;
 use crate::directories::{Directory, walk};
 use crate::error::{Code, CompareError};
-use crate::output::{make_directory, publish, timestamp};
+use crate::output::{make_directory, publish_stamped, timestamp};
 use crate::table::{COMMON_HEADERS, DIFFERENCE_HEADERS, STATISTICS_HEADERS};
 use crate::tensor_pair::METRIC_HEADERS;
 use msprobe_report::VecRows;
@@ -191,7 +191,7 @@ fn write_tables(
         let path = output.join(name);
         let rows = VecRows::new(rows.by_ref().take(slice.len()).collect());
         let sheet = Sheet { name: "Sheet1".to_owned(), headers: headers(mode), rows: &rows };
-        publish(&path, console, |hidden| write_workbook(hidden, &[sheet]))?;
+        let path = publish_stamped(&path, |file| write_workbook(file, &[sheet]))?;
         console.info(&format!("Compare result is saved to {}", path.display()));
         written.push(path);
     }

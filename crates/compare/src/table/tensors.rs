@@ -1,14 +1,15 @@
 //! Real data: the tensor files of every pair, measured on all cores.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use msprobe_tensor::TensorView;
-use msprobe_tensor::files::TensorFile;
+use msprobe_tensor::files::{FileError, TensorFile};
+use msprobe_tensor::{DType, TensorView};
 use rayon::prelude::*;
 
 use crate::console::{Console, LimitedWarnings};
 use crate::matching::RowPair;
-use crate::side::{Leaf, Side};
+use crate::side::{Leaf, Side, Which};
 use crate::tensor_pair::{NOT_JUDGED, TensorComparison, compare_tensors};
 
 /// How real data is compared.
@@ -102,21 +103,57 @@ impl Files {
     }
 
     fn compare(&self, target: &Leaf, golden: Option<&Leaf>) -> (TensorComparison, Option<Failure>) {
-        let Some(target_name) = &target.data_name else { return (TensorComparison::no_bench(), None) };
+        let unnamed = |which: Which| format!("its record on the {} side names no tensor file", which.title());
+        let Some(target_name) = &target.data_name else {
+            return (TensorComparison::no_bench().because(unnamed(Which::Target)), None);
+        };
         let Some(golden) = golden else { return (TensorComparison::no_bench(), None) };
-        let Some(golden_name) = &golden.data_name else { return (TensorComparison::no_bench_file(), None) };
+        let Some(golden_name) = &golden.data_name else {
+            return (TensorComparison::no_bench_file().because(unnamed(Which::Golden)), None);
+        };
         let opened =
             open(&self.target, target_name).and_then(|target| Ok((target, open(&self.golden, golden_name)?)));
         let failure = match &opened {
-            Ok((target, golden)) => match (target.view(0), golden.view(0)) {
-                (Ok(target), Ok(golden)) => return ((self.compare)(&target, &golden), None),
+            Ok((target_file, golden_file)) => match (target_file.view(0), golden_file.view(0)) {
+                (Ok(target_view), Ok(golden_view)) => {
+                    let mut comparison = (self.compare)(&target_view, &golden_view);
+                    let unlike = unlike_its_record(&target_view, target, Which::Target)
+                        .or_else(|| unlike_its_record(&golden_view, golden, Which::Golden));
+                    if let Some(reason) = unlike {
+                        comparison.pair = None;
+                        comparison = comparison.because(reason);
+                    }
+                    return (comparison, None);
+                }
                 (Err(error), _) => Failure::unreadable(&self.target.join(&**target_name), &error),
                 (_, Err(error)) => Failure::unreadable(&self.golden.join(&**golden_name), &error),
             },
             Err(failure) => failure.clone(),
         };
-        (TensorComparison::not_read(target_name, golden_name), Some(failure))
+        let comparison = TensorComparison::not_read(target_name, golden_name).because(failure.reason.clone());
+        (comparison, Some(failure))
     }
+}
+
+/// What is wrong with a file that does not hold what its record says. A file may hold a wider type where the format
+/// has no name for the recorded one.
+fn unlike_its_record(view: &TensorView<'_>, leaf: &Leaf, which: Which) -> Option<String> {
+    let shape = format!("{:?}", view.shape());
+    let recorded: String = leaf.shape.replace(['(', ')'], "");
+    let held = view.dtype();
+    let same_dtype = DType::parse(&leaf.dtype).is_none_or(|dtype| {
+        dtype == held || dtype.class() == held.class() && held.size_bytes() > dtype.size_bytes()
+    });
+    let same_shape = shape == leaf.shape.as_ref() || leaf.shape.as_ref() == "None" || recorded == shape;
+    (!(same_dtype && same_shape)).then(|| {
+        format!(
+            "its file on the {} side holds {} {shape}, its record says {} {}",
+            which.title(),
+            held,
+            leaf.dtype,
+            leaf.shape
+        )
+    })
 }
 
 /// Why a file could not be used.
@@ -142,11 +179,14 @@ impl Failure {
 fn open(dir: &Path, name: &str) -> Result<TensorFile, Failure> {
     let path = dir.join(name);
     // A dump names files in its own directory, and nothing outside of it.
-    if name.contains('/') || name == ".." || !path.is_file() {
-        let line = format!("The file path {} does not exist.", path.display());
-        return Err(Failure { reason: line.clone(), line });
-    }
-    let file = TensorFile::open(&path).map_err(|error| Failure::unreadable(&path, &error))?;
+    let file = TensorFile::open_inside(dir, name).map_err(|error| match &error {
+        FileError::Open { source, .. } if source.kind() == ErrorKind::NotFound => {
+            let line = format!("The file path {} does not exist.", path.display());
+            Failure { reason: line.clone(), line }
+        }
+        FileError::Open { .. } => Failure { line: error.to_string(), reason: error.to_string() },
+        _ => Failure::unreadable(&path, &error),
+    })?;
     match file.entries() {
         [only] if only.name.is_empty() => Ok(file),
         _ => Err(Failure {

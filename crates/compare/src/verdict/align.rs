@@ -21,8 +21,8 @@ pub(super) struct CallName<'a> {
     pub(super) way: Way,
 }
 
-/// The pass a record belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// The pass a record belongs to, in the order of execution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Way {
     Forward,
     Backward,
@@ -86,6 +86,7 @@ pub(super) fn align(
     if mapped.is_empty() {
         follow_values(target, golden, (&target_calls, &golden_calls), &mut shifted, &mut aligned);
     }
+    let unwrapped = pair_without_wrappers(target, golden);
     let mut taken = vec![false; golden.records.len()];
     let mut partners = vec![None; target.records.len()];
     for (record, name) in target_calls.names.iter().enumerate() {
@@ -107,7 +108,8 @@ pub(super) fn align(
                 (partner, method)
             })
         } else {
-            same_name.map(|partner| (partner, MatchMethod::Exact))
+            let without_wrappers = || Some((*unwrapped.get(&record)?, MatchMethod::Unwrapped));
+            same_name.map(|partner| (partner, MatchMethod::Exact)).or_else(without_wrappers)
         };
         if let Some((partner, method)) = partner
             && !std::mem::replace(&mut taken[partner], true)
@@ -120,6 +122,44 @@ pub(super) fn align(
         only_golden: (0..taken.len()).filter(|&record| !taken[record]).collect(),
         pairs: partners.into_iter().flatten().collect(),
     }
+}
+
+/// Parts of module names that come from what a framework puts around a model.
+const WRAPPERS: [&str; 5] =
+    ["module", "_fsdp_wrapped_module", "_orig_mod", "_checkpoint_wrapped_module", "_forward_module"];
+
+/// The parts of a module's name without those of wrappers.
+fn parts_without_wrappers(name: &str) -> impl Iterator<Item = &str> {
+    let mut before = "";
+    name.split('.').filter(move |part| {
+        // Adapters stand as two parts.
+        let is_adapter = *part == "base_model" || *part == "model" && before == "base_model";
+        before = part;
+        !WRAPPERS.contains(part) && !is_adapter
+    })
+}
+
+/// Partners of module records whose names differ by wrappers only, as far as they are unmistakable.
+fn pair_without_wrappers(target: &Side, golden: &Side) -> HashMap<usize, usize> {
+    let bare_names = |side: &Side, other: &FastMap<&str, usize>| {
+        let mut names: HashMap<String, Option<usize>> = HashMap::new();
+        for (index, record) in side.records.iter().enumerate() {
+            let is_module = record.name.starts_with("Module.") || record.name.starts_with("Cell.");
+            if is_module && !other.contains_key(&*record.name) {
+                let bare = parts_without_wrappers(&record.name).collect::<Vec<_>>().join(".");
+                names.entry(bare).and_modify(|known| *known = None).or_insert(Some(index));
+            }
+        }
+        names
+    };
+    let goldens = bare_names(golden, &target.records_by_name());
+    if goldens.is_empty() {
+        return HashMap::new();
+    }
+    bare_names(target, &golden.records_by_name())
+        .into_iter()
+        .filter_map(|(bare, record)| Some((record?, (*goldens.get(&bare)?)?)))
+        .collect()
 }
 
 /// The records of a side as calls.
@@ -165,7 +205,7 @@ fn token(side: &Side, record: &Record, name: CallName<'_>, construct: &Construct
     let mut hasher = Multiply::default();
     name.base.hash(&mut hasher);
     if let Some(parent) = construct.parent(&record.name) {
-        CallName::of(parent).base.hash(&mut hasher);
+        parts_without_wrappers(CallName::of(parent).base).for_each(|part| part.hash(&mut hasher));
     }
     for row in side.rows[record.rows.clone()].iter().filter(|row| row.role == Role::Output) {
         row.shape.hash(&mut hasher);
@@ -298,7 +338,8 @@ fn arguments_agree(target: &Side, record: usize, golden: &Side, partner: usize) 
     let agree = |(target, golden): (&Leaf, &Leaf)| {
         let has_figures = target.statistics[0].number().is_some();
         let mode = if has_figures { Mode::Summary } else { Mode::Md5 };
-        errors::row_error(mode, target, golden, None, 0.0).is_none_or(|error| error.error < SAME)
+        let compared = errors::compare_values(mode, target, golden, None, 0.0, false);
+        compared.error.is_none_or(|error| error.error < SAME)
     };
     tensors(target, record).count() == tensors(golden, partner).count()
         && tensors(target, record).zip(tensors(golden, partner)).all(agree)

@@ -2,7 +2,8 @@
 
 use super::align::Alignment;
 use super::errors::{Kind, RowError};
-use super::records::{Dumps, Judged, RowErrors};
+use super::gaps::GapKind;
+use super::records::{Dumps, Judged, RowResult, RowResults};
 use crate::matching::MatchMethod;
 use crate::side::{Role, Side};
 
@@ -17,6 +18,10 @@ pub enum RowOrigin {
     Introduced,
     /// It came in.
     Inherited,
+    /// The numbers agree, something else does not.
+    Aside,
+    /// It could not be compared, or not fully.
+    NotCompared,
 }
 
 impl RowOrigin {
@@ -27,6 +32,8 @@ impl RowOrigin {
             RowOrigin::Tolerated => "within tolerance",
             RowOrigin::Introduced => "introduced",
             RowOrigin::Inherited => "inherited",
+            RowOrigin::Aside => "equal in numbers",
+            RowOrigin::NotCompared => "not compared",
         }
     }
 }
@@ -38,12 +45,14 @@ pub struct RowDetail {
     pub golden: usize,
     /// How the partner was found.
     pub method: MatchMethod,
-    /// Error as a share of the size of the values.
+    /// Error as a share of the size of the values; 0 where nothing was measured.
     pub error: f64,
     /// What is different.
     pub kind: Kind,
     /// What is tolerated.
     pub tolerance: f64,
+    /// Why it could not be compared, or not fully.
+    pub gap: Option<GapKind>,
     /// Largest error that came in.
     pub inherited: f64,
     /// Where the error comes from.
@@ -79,7 +88,7 @@ pub(super) fn row_details(
     dumps: &Dumps<'_>,
     alignment: &Alignment,
     judged: &[Judged],
-    errors: &RowErrors,
+    results: &RowResults,
 ) -> Vec<Option<RowDetail>> {
     let mut incoming = vec![0.0; dumps.target.records.len()];
     for one in judged {
@@ -89,25 +98,30 @@ pub(super) fn row_details(
     for pair in &alignment.pairs {
         methods[pair.target] = pair.method;
     }
-    let detail = |(row, error): (usize, &Option<_>)| {
-        let (golden, error, tolerance): (usize, RowError, f64) = (*error)?;
+    let detail = |(row, result): (usize, &Option<RowResult>)| {
+        let result = (*result)?;
         let leaf = &dumps.target.rows[row];
         let record = leaf.record as usize;
         let is_result = matches!(leaf.role, Role::Output | Role::ParametersGrad);
-        let inherited = if is_result { incoming[record] } else { error.error };
-        let origin = if error.error == 0.0 {
-            RowOrigin::Equal
-        } else if error.error <= tolerance {
+        let nothing = (RowError { error: 0.0, kind: Kind::Values }, 0.0);
+        let (RowError { error, kind }, tolerance) = result.error.unwrap_or(nothing);
+        let inherited = if is_result { incoming[record] } else { error };
+        let origin = if error > tolerance {
+            let is_introduced = is_result && error > 3.0 * inherited;
+            if is_introduced { RowOrigin::Introduced } else { RowOrigin::Inherited }
+        } else if result.gap.is_some() {
+            RowOrigin::NotCompared
+        } else if error > 0.0 {
             RowOrigin::Tolerated
-        } else if is_result && error.error > 3.0 * inherited {
-            RowOrigin::Introduced
+        } else if result.same {
+            RowOrigin::Equal
         } else {
-            RowOrigin::Inherited
+            RowOrigin::Aside
         };
-        let (method, kind) = (methods[record], error.kind);
-        Some(RowDetail { golden, method, error: error.error, kind, tolerance, inherited, origin })
+        let (method, gap, golden) = (methods[record], result.gap, result.golden);
+        Some(RowDetail { golden, method, error, kind, tolerance, gap, inherited, origin })
     };
-    errors.iter().enumerate().map(detail).collect()
+    results.iter().enumerate().map(detail).collect()
 }
 
 pub(super) fn golden_only(golden: &Side, records: &[usize]) -> Vec<GoldenOnly> {

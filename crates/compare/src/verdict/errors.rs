@@ -1,7 +1,12 @@
-//! How far one value of a record is from its partner, as a share of the size of the values.
+//! How far one value of a record is from its partner, as a share of the size of the values, or why nobody can tell.
+//!
+//! Both sides count alike: swapping them changes nothing.
 
-use super::tolerance::Precision;
-use crate::side::{Leaf, Role, Scalar};
+use msprobe_tensor::PairMetrics;
+
+use super::gaps::GapKind;
+use super::tolerance::are_of_one_kind;
+use crate::side::{Leaf, Role, Scalar, Which};
 use crate::table::Mode;
 use crate::tensor_pair::TensorComparison;
 
@@ -16,6 +21,8 @@ pub enum Kind {
     Shape,
     /// Their checksums.
     Checksum,
+    /// One of them is missing.
+    Missing,
 }
 
 /// How far two values are apart.
@@ -41,87 +48,208 @@ impl RowError {
 /// a larger share of it than all rounding steps are of the whole.
 const SINGLE_ELEMENT: f64 = 0.25;
 
-/// Measures two tensors of the same place. `floor` is a size below which values count as rounding residue.
-/// `None` if there is nothing to measure.
-pub(super) fn row_error(
+/// What a comparison of two values gave.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Compared {
+    /// How far apart they are, as far as it could be measured.
+    pub error: Option<RowError>,
+    /// Why they could not be compared, or not fully.
+    pub gap: Option<(GapKind, String)>,
+}
+
+impl Compared {
+    fn measured(error: RowError) -> Compared {
+        Compared { error: Some(error), gap: None }
+    }
+
+    fn gap(kind: GapKind, reason: impl Into<String>) -> Compared {
+        Compared { error: None, gap: Some((kind, reason.into())) }
+    }
+}
+
+/// Compares two values of the same place. `floor` is a size below which values count as rounding residue; `is_result`
+/// tells of values that were computed, for which a number or a text counts like a tensor.
+pub(super) fn compare_values(
     mode: Mode,
     target: &Leaf,
     golden: &Leaf,
     real: Option<&TensorComparison>,
     floor: f64,
-) -> Option<RowError> {
-    if !target.is_tensor() || !golden.is_tensor() {
-        return None;
-    }
-    if mode == Mode::Md5 {
-        return match (&target.md5, &golden.md5) {
-            (Some(one), Some(other)) if one == other => Some(RowError::of_values(0.0)),
-            (Some(_), Some(_)) => Some(RowError::infinite(Kind::Checksum)),
-            _ => None,
-        };
-    }
-    if target.shape != golden.shape {
-        return Some(RowError::infinite(Kind::Shape));
-    }
-    // A mask of bools and one of numbers to add say the same in other words; no figure tells.
-    let is_exact = |leaf: &Leaf| Precision::of(&leaf.dtype) == Precision::Exact;
-    if is_exact(target) != is_exact(golden) {
-        return None;
-    }
-    let size = size_of(golden);
-    match real.and_then(|real| real.pair.as_ref()) {
-        Some(pair) => {
-            if !(pair.nan_positions_agree && pair.inf_positions_agree) {
-                return Some(RowError::infinite(Kind::NotFinite));
-            }
-            if pair.target_non_finite != pair.golden_non_finite {
-                return Some(RowError::infinite(Kind::NotFinite));
-            }
-            if pair.first_difference.is_none() {
-                return Some(RowError::of_values(0.0));
-            }
-            let elements = (pair.count as f64).sqrt();
-            let norm =
-                share(pair.euclidean_distance, pair.golden_norm.max(floor * elements), pair.target_norm);
-            let size = size.unwrap_or(pair.golden_norm);
-            let single = share(pair.max_abs_error, size.max(floor), pair.max_abs_error);
-            Some(RowError::of_values(norm.max(SINGLE_ELEMENT * single)))
-        }
-        None => Some(statistics_error(target, golden, size?, floor)),
+    is_result: bool,
+) -> Compared {
+    match (target.is_tensor(), golden.is_tensor()) {
+        (true, true) => compare_tensors(mode, target, golden, real, floor),
+        (false, false) if is_result => Compared { error: scalar_error(target, golden), gap: None },
+        (false, false) => Compared::default(),
+        (true, false) => Compared::gap(GapKind::Dtype, kinds_differ("a tensor", &golden.dtype)),
+        (false, true) => Compared::gap(GapKind::Dtype, kinds_differ(&target.dtype, "a tensor")),
     }
 }
 
+fn kinds_differ(target: &str, golden: &str) -> String {
+    let plain = |kind: &str| kind.trim_start_matches("<class '").trim_end_matches("'>").to_owned();
+    format!("{} on the NPU side, {} on the bench side", plain(target), plain(golden))
+}
+
+fn compare_tensors(
+    mode: Mode,
+    target: &Leaf,
+    golden: &Leaf,
+    real: Option<&TensorComparison>,
+    floor: f64,
+) -> Compared {
+    if let Some(reason) = target.unmeasured.as_ref().or(golden.unmeasured.as_ref()) {
+        let measured = statistics(target, golden, floor).error;
+        return Compared { error: measured, gap: Some((GapKind::Unmeasured, reason.to_string())) };
+    }
+    // A mask of bools and one of numbers to add say the same in other words; no number tells.
+    if !are_of_one_kind(&target.dtype, &golden.dtype) {
+        return Compared::gap(GapKind::Dtype, kinds_differ(&target.dtype, &golden.dtype));
+    }
+    if target.shape != golden.shape {
+        return Compared::measured(RowError::infinite(Kind::Shape));
+    }
+    // Shapes without data are compared by now.
+    if target.is_meta && golden.is_meta {
+        return Compared::measured(RowError::of_values(0.0));
+    }
+    match mode {
+        Mode::Summary => statistics(target, golden, floor),
+        Mode::Md5 if target.has_checksum && golden.has_checksum => {
+            Compared::measured(if target.md5 == golden.md5 {
+                RowError::of_values(0.0)
+            } else {
+                RowError::infinite(Kind::Checksum)
+            })
+        }
+        // Arrays that are no tensors have statistics only.
+        Mode::Md5 if !target.has_checksum && !golden.has_checksum => statistics(target, golden, floor),
+        Mode::Md5 => Compared::gap(GapKind::Unmeasured, "a checksum was recorded on one side only"),
+        Mode::All => match real {
+            Some(TensorComparison { pair: Some(pair), .. }) => {
+                let size = larger(size_of(target), size_of(golden));
+                let error = real_error(pair, size, floor);
+                // Figures that do not belong to equal data are a difference of the dumps.
+                let recorded =
+                    if error.error == 0.0 { statistics(target, golden, floor) } else { Compared::default() };
+                match recorded.error {
+                    Some(recorded_error) if recorded_error.error > 0.0 => Compared::measured(recorded_error),
+                    _ => Compared { error: Some(error), gap: recorded.gap },
+                }
+            }
+            Some(TensorComparison { gap: Some(reason), .. }) => {
+                let error = statistics(target, golden, floor).error;
+                Compared { error, gap: Some((GapKind::Files, reason.clone())) }
+            }
+            // Nothing to read, because there are no elements.
+            _ if target.is_empty() && golden.is_empty() => Compared::measured(RowError::of_values(0.0)),
+            _ => Compared {
+                error: statistics(target, golden, floor).error,
+                gap: Some((GapKind::Files, "no tensor file belongs to it".to_owned())),
+            },
+        },
+    }
+}
+
+fn larger(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.max(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+fn real_error(pair: &PairMetrics, size: Option<f64>, floor: f64) -> RowError {
+    if !(pair.nan_positions_agree && pair.inf_positions_agree)
+        || pair.target_non_finite != pair.golden_non_finite
+    {
+        return RowError::infinite(Kind::NotFinite);
+    }
+    if pair.first_difference.is_none() {
+        return RowError::of_values(0.0);
+    }
+    let elements = (pair.count as f64).sqrt();
+    let whole = pair.golden_norm.max(pair.target_norm);
+    let norm = share(pair.euclidean_distance, whole.max(floor * elements));
+    let size = size.unwrap_or(whole);
+    let single = share(pair.max_abs_error, size.max(floor));
+    RowError::of_values(norm.max(SINGLE_ELEMENT * single))
+}
+
+/// Compares by what was measured at collection.
+fn statistics(target: &Leaf, golden: &Leaf, floor: f64) -> Compared {
+    if target.is_empty() && golden.is_empty() {
+        return Compared::measured(RowError::of_values(0.0));
+    }
+    let known = |leaf: &Leaf| leaf.statistics.each_ref().map(|statistic| value(statistic).is_some());
+    let (target_knows, golden_knows) = (known(target), known(golden));
+    let Some(size) = larger(size_of(target), size_of(golden)) else {
+        return Compared::gap(GapKind::Unmeasured, "no statistics were recorded");
+    };
+    let error = Some(statistics_error(target, golden, size, floor));
+    let one_sided = (0..4).find(|&index| target_knows[index] != golden_knows[index]);
+    let gap = one_sided.map(|index| {
+        let name = ["Max", "Min", "Mean", "Norm"][index];
+        let which = if target_knows[index] { Which::Target } else { Which::Golden };
+        (GapKind::Unmeasured, format!("{name} was recorded only on the {} side", which.title()))
+    });
+    Compared { error, gap }
+}
+
 fn statistics_error(target: &Leaf, golden: &Leaf, size: f64, floor: f64) -> RowError {
-    let target_size = size_of(target).unwrap_or(0.0);
     let mut error: f64 = 0.0;
     for (index, (one, other)) in target.statistics.iter().zip(&golden.statistics).enumerate() {
-        let (Some(one), Some(other)) = (value(one), value(other)) else { continue };
-        if one == other || (one.is_nan() && other.is_nan()) {
-            continue;
-        }
-        if !one.is_finite() || !other.is_finite() {
+        let (Some(one_value), Some(other_value)) = (value(one), value(other)) else { continue };
+        let Some(difference) = difference(one, other) else { continue };
+        if !one_value.is_finite() || !other_value.is_finite() {
             return RowError::infinite(Kind::NotFinite);
         }
-        let (size, otherwise) = match index {
+        let size = match index {
             // The norm has a size of its own, which a floor raises as it raises that of the elements.
-            3 => (other.abs() * (floor / size).max(1.0), one.abs()),
-            _ => (size.max(floor), target_size),
+            3 => one_value.abs().max(other_value.abs()) * (floor / size).max(1.0),
+            _ => size.max(floor),
         };
-        error = error.max(share((one - other).abs(), size, otherwise));
+        error = error.max(share(difference, size));
     }
     RowError::of_values(error)
 }
 
-/// A difference as a share of a size; of the other side's if that is zero.
-fn share(difference: f64, size: f64, otherwise: f64) -> f64 {
+/// How far two numbers are apart; `None` if they are equal. Whole numbers are taken as they are: beyond 2^53 a float
+/// does not tell neighbours apart.
+fn difference(one: &Scalar, other: &Scalar) -> Option<f64> {
+    if let (Scalar::Int(one), Scalar::Int(other)) = (one, other) {
+        return (one != other).then(|| one.abs_diff(*other) as f64);
+    }
+    let (one, other) = (value(one)?, value(other)?);
+    (one != other && !(one.is_nan() && other.is_nan())).then(|| (one - other).abs())
+}
+
+/// A difference as a share of a size.
+fn share(difference: f64, size: f64) -> f64 {
     if difference == 0.0 {
         0.0
     } else if size > 0.0 {
         difference / size
-    } else if otherwise > 0.0 {
-        difference / otherwise
     } else {
         1.0
+    }
+}
+
+/// How far two results are apart that are no tensors. `None` where a difference tells of the machine only.
+fn scalar_error(target: &Leaf, golden: &Leaf) -> Option<RowError> {
+    if target.digest == golden.digest {
+        return Some(RowError::of_values(0.0));
+    }
+    let (one, other) = (&target.statistics[0], &golden.statistics[0]);
+    match (value(one), value(other)) {
+        (Some(one_value), Some(other_value)) => {
+            let Some(difference) = difference(one, other) else { return Some(RowError::of_values(0.0)) };
+            if !one_value.is_finite() || !other_value.is_finite() {
+                return Some(RowError::infinite(Kind::NotFinite));
+            }
+            Some(RowError::of_values(share(difference, one_value.abs().max(other_value.abs()))))
+        }
+        _ if texts_are_places(one, other) => None,
+        _ => Some(RowError::infinite(Kind::Values)),
     }
 }
 
@@ -148,18 +276,25 @@ fn value(scalar: &Scalar) -> Option<f64> {
     }
 }
 
-/// Whether two arguments that are no tensors differ in a way that changes what is computed.
-pub(super) fn arguments_differ(target: &Leaf, golden: &Leaf) -> bool {
+/// Whether two arguments that are no tensors differ in a way that changes what is computed; floats, by more than a share.
+pub(super) fn arguments_differ(target: &Leaf, golden: &Leaf, tolerance: f64) -> bool {
     if target.role != Role::Input || target.is_tensor() || golden.is_tensor() {
         return false;
     }
-    match (&target.statistics[0], &golden.statistics[0]) {
-        (Scalar::Text(one), Scalar::Text(other)) => one != other && !(is_place(one) && is_place(other)),
-        (one, other) => match (value(one), value(other)) {
-            (Some(one), Some(other)) => one != other && !(one.is_nan() && other.is_nan()),
-            _ => false,
-        },
+    let (one, other) = (&target.statistics[0], &golden.statistics[0]);
+    match (value(one), value(other)) {
+        (Some(one_value), Some(other_value)) => difference(one, other).is_some_and(|difference| {
+            let is_float = matches!(one, Scalar::Float(_)) || matches!(other, Scalar::Float(_));
+            let size = one_value.abs().max(other_value.abs());
+            // Written so that NaN against a number is a difference.
+            !(is_float && share(difference, size) <= tolerance)
+        }),
+        _ => (one != other || target.shape != golden.shape) && !texts_are_places(one, other),
     }
+}
+
+fn texts_are_places(one: &Scalar, other: &Scalar) -> bool {
+    matches!((one, other), (Scalar::Text(one), Scalar::Text(other)) if is_place(one) && is_place(other))
 }
 
 /// Whether a text names a device or a dtype, which differ between machines and frameworks by nature.

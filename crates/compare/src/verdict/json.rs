@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Evidence, Finding, Verdict};
+use super::{Evidence, Finding, Gap, GapKind, Gaps, Verdict};
+use crate::side::Which;
 
 impl Verdict {
     /// The members of verdict.json that are about one pair of dumps.
@@ -48,7 +49,27 @@ impl Verdict {
                 "differing": counts.differing,
             }),
         );
+        object.insert("incomplete".into(), self.gaps.to_json());
+        let asides = self
+            .asides
+            .found()
+            .map(|(kind, count, first)| (kind.as_str().to_owned(), json!({"count": count, "first": first})));
+        object.insert("asides".into(), asides.collect::<Map<_, _>>().into());
         object
+    }
+}
+
+impl Gaps {
+    /// The member `incomplete` of verdict.json: what could not be compared, by kind.
+    pub fn to_json(&self) -> Value {
+        let first = |kind: GapKind| -> Vec<Value> {
+            let one = |gap: &Gap| json!({"name": gap.name, "only_on": gap.only.map(Which::word), "reason": gap.reason});
+            self.first(kind).map(one).collect()
+        };
+        self.kinds()
+            .map(|kind| (kind.as_str().to_owned(), json!({"count": self.count(kind), "first": first(kind)})))
+            .collect::<Map<_, _>>()
+            .into()
     }
 }
 

@@ -4,8 +4,11 @@
 //! ([`errors`]), and the first call is looked for whose inputs agree and whose outputs do not ([`origin`]).
 
 mod align;
+mod answer;
+mod asides;
 mod details;
 mod errors;
+mod gaps;
 mod json;
 mod origin;
 mod records;
@@ -16,16 +19,20 @@ mod text;
 mod tolerance;
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
+pub use self::answer::Noted;
+pub use self::asides::{AsideKind, Asides};
 pub use self::details::{GoldenOnly, RowDetail, RowOrigin};
 pub use self::errors::Kind;
+pub use self::gaps::{Allowed, Gap, GapKind, Gaps};
 pub use self::tolerance::{Precision, Tolerances};
 
 use self::origin::{Origin, Place, find_origin};
-use self::records::{Dumps, RowPairs, judge_records, parents, rows_of_pair};
+use self::records::{Dumps, Findings, RowPairs, RowsSeen, judge_records, parents, rows_of_pair};
 use crate::matching::{MatchMethod, RowPair};
 use crate::python_text::float_repr;
 use crate::side::{Construct, Leaf, Side, Stacks};
@@ -35,10 +42,12 @@ use crate::tensor_pair::{METRIC_HEADERS, MetricCell, TensorComparison};
 /// How two runs compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// Every value is the same.
+    /// Every value of both runs was compared and is the same.
     Identical,
     /// No value is further apart than tolerated.
     WithinTolerance,
+    /// What could be compared agrees; something could not.
+    Incomplete,
     /// An operation made a difference.
     Diverged,
     /// What went in was different already.
@@ -53,6 +62,7 @@ impl Status {
         match self {
             Status::Identical => "identical",
             Status::WithinTolerance => "within_tolerance",
+            Status::Incomplete => "incomplete",
             Status::Diverged => "diverged",
             Status::DiffersAtInput => "differs_at_input",
             Status::Failed => "failed",
@@ -62,6 +72,11 @@ impl Status {
     /// Whether the runs agree.
     pub fn agrees(self) -> bool {
         matches!(self, Status::Identical | Status::WithinTolerance)
+    }
+
+    /// Whether an operation or an input differs.
+    pub fn is_difference(self) -> bool {
+        matches!(self, Status::Diverged | Status::DiffersAtInput)
     }
 }
 
@@ -111,6 +126,14 @@ pub struct Culprit {
     pub evidence: Vec<(&'static str, Evidence)>,
     /// Error of what it got and of what it gave, as shares of the size of the values.
     pub errors: (f64, f64),
+    /// What is different about the value that shows it.
+    pub kind: Option<Kind>,
+    /// The parameter it is about, where it is about one.
+    pub parameter: Option<String>,
+    /// Module calls around it, outermost first.
+    pub modules: Vec<String>,
+    /// Tensor files of the value that shows it.
+    pub files: Option<(PathBuf, PathBuf)>,
     /// Where it was called, innermost first.
     pub stack: Option<Arc<[Box<str>]>>,
     /// Place among the records of the target.
@@ -139,6 +162,14 @@ pub struct Verdict {
     pub counts: Counts,
     /// What was tolerated.
     pub tolerances: Tolerances,
+    /// What could not be compared.
+    pub gaps: Gaps,
+    /// What differs without being an error.
+    pub asides: Asides,
+    /// Whether all numbers that could be compared are the same.
+    pub is_equal: bool,
+    /// The first records that differ.
+    pub noted: Vec<Noted>,
 }
 
 /// How much was compared.
@@ -154,6 +185,21 @@ pub struct Counts {
     pub only_golden: usize,
     /// Pairs of records with a value beyond tolerance.
     pub differing: usize,
+    /// Pairs of values.
+    pub values: usize,
+}
+
+impl std::iter::Sum for Counts {
+    fn sum<I: Iterator<Item = Counts>>(parts: I) -> Counts {
+        parts.fold(Counts::default(), |all, part| Counts {
+            paired: all.paired + part.paired,
+            aligned: all.aligned + part.aligned,
+            only_target: all.only_target + part.only_target,
+            only_golden: all.only_golden + part.only_golden,
+            differing: all.differing + part.differing,
+            values: all.values + part.values,
+        })
+    }
 }
 
 /// Measures real data of pairs of rows, target and golden.
@@ -179,6 +225,8 @@ pub struct Input<'a> {
     pub stacks: Option<&'a Stacks>,
     /// What is tolerated.
     pub tolerances: Tolerances,
+    /// What may be left out of the comparison.
+    pub allowed: Allowed,
 }
 
 /// The verdict, and what can be said about each row.
@@ -193,7 +241,8 @@ pub struct Judgement {
 
 /// Judges two dumps.
 pub fn judge(input: Input<'_>) -> Judgement {
-    let Input { target, golden, mode, mapped, mut real, measure, constructs, stacks, tolerances } = input;
+    let Input { target, golden, mode, mapped, mut real, measure, constructs, stacks, tolerances, allowed } =
+        input;
     let alignment = align::align(target, golden, constructs, &mapped_records(target, golden, mapped));
     let rows: Vec<RowPairs> = if mapped.is_empty() {
         alignment.pairs.par_iter().map(|&pair| rows_of_pair(target, golden, pair)).collect()
@@ -208,7 +257,7 @@ pub fn judge(input: Input<'_>) -> Judgement {
         real.extend(missing.into_iter().zip(measured));
     }
     let dumps = Dumps { target, golden, mode, real: &real, tolerances: &tolerances };
-    let (judged, errors) = judge_records(&dumps, &alignment, &rows);
+    let Findings { judged, rows, gaps, asides } = judge_records(&dumps, &alignment, &rows);
     let parents = parents(target, constructs.0);
     let counts = Counts {
         paired: alignment.pairs.len(),
@@ -216,14 +265,18 @@ pub fn judge(input: Input<'_>) -> Judgement {
         only_target: alignment.only_target.len(),
         only_golden: alignment.only_golden.len(),
         differing: judged.iter().filter(|one| one.output.differs() || one.incoming().differs()).count(),
+        values: judged.iter().map(|one| one.values).sum(),
     };
     let origin = find_origin(&dumps, &alignment, &judged, &parents);
-    let complete = counts.only_target + counts.only_golden == 0;
+    let is_equal = judged.iter().all(|one| one.output.error == 0.0 && one.incoming().error == 0.0);
     let status = match origin {
         None if counts.paired == 0 => Status::Failed,
-        None if complete && judged.iter().all(|one| one.equal) => Status::Identical,
+        None if gaps.is_blocked(allowed) => Status::Incomplete,
+        None if gaps.is_empty() && judged.iter().all(|one| one.equal) => Status::Identical,
         None => Status::WithinTolerance,
         Some(Origin { place: Place::Dtype(_), .. }) => Status::Diverged,
+        // Nothing came of another argument.
+        Some(Origin { place: Place::Argument(_), .. }) if counts.differing == 0 => Status::DiffersAtInput,
         Some(Origin { place: Place::Input(index), .. }) if origin::is_fed_in(&dumps, &judged, index) => {
             Status::DiffersAtInput
         }
@@ -234,10 +287,12 @@ pub fn judge(input: Input<'_>) -> Judgement {
         }
         Some(_) => Status::Diverged,
     };
-    let culprit = origin.map(|origin| make_culprit(&dumps, &judged, origin, stacks));
-    let rows = details::row_details(&dumps, &alignment, &judged, &errors);
+    let culprit = origin.map(|origin| make_culprit(&dumps, (&judged, &rows), origin, &parents, stacks));
+    let noted = note_differences(target, &judged);
+    let rows = details::row_details(&dumps, &alignment, &judged, &rows);
     let golden_only = details::golden_only(golden, &alignment.only_golden);
-    Judgement { verdict: Verdict { status, mode, culprit, counts, tolerances }, rows, golden_only }
+    let verdict = Verdict { status, mode, culprit, counts, tolerances, gaps, asides, is_equal, noted };
+    Judgement { verdict, rows, golden_only }
 }
 
 fn has_parameters(side: &Side, record: usize) -> bool {
@@ -278,10 +333,72 @@ fn rows_as_mapped(target: &Side, mapped: &[RowPair], records: usize) -> Vec<RowP
     rows
 }
 
+/// So many records that differ are listed.
+const NOTED: usize = 10;
+
+fn note_differences(target: &Side, judged: &[records::Judged]) -> Vec<Noted> {
+    let mut differing: Vec<&records::Judged> =
+        judged.iter().filter(|one| one.output.differs() || one.incoming().differs()).collect();
+    // In the order of execution: gradients of parameters stand where their module began, and are known last.
+    differing.sort_by_key(|one| one.way);
+    differing
+        .into_iter()
+        .take(NOTED)
+        .map(|one| Noted {
+            name: target.records[one.pair.target].name.to_string(),
+            error_in: one.incoming().error,
+            error_out: one.output.error,
+            is_introduced: one.introduces(),
+        })
+        .collect()
+}
+
+/// Module calls around a record of the target, outermost first.
+fn modules_around(target: &Side, record: usize, parents: &[Option<usize>]) -> Vec<String> {
+    let mut modules = Vec::new();
+    let mut current = parents.get(record).copied().flatten();
+    while let Some(parent) = current.filter(|_| modules.len() < MAX_MODULES) {
+        modules.push(target.records[parent].name.to_string());
+        current = parents.get(parent).copied().flatten();
+    }
+    modules.reverse();
+    modules
+}
+
+/// A file may claim that modules contain each other.
+const MAX_MODULES: usize = 100;
+
+/// The parameter a value is about: it belongs to one, or it is the gradient of one.
+fn parameter_of(side: &Side, row: usize) -> Option<String> {
+    let leaf = &side.rows[row];
+    let named = |leaf: &Leaf| {
+        let record = &side.records[leaf.record as usize].name;
+        let module = align::CallName::of(record).base;
+        let path = module.strip_prefix("Module.").or_else(|| module.strip_prefix("Cell.")).unwrap_or(module);
+        // The last part of a module's name is its class.
+        let path = path.rsplit_once('.').map_or("", |(path, _)| path);
+        let name = leaf.place.strip_prefix("parameters.").unwrap_or(&leaf.place);
+        format!("{path}.{name}").trim_start_matches('.').to_owned()
+    };
+    if matches!(leaf.role, crate::side::Role::ParametersGrad | crate::side::Role::Parameters) {
+        return Some(named(leaf));
+    }
+    let wanted = records::figures(leaf);
+    let is_gradient = |other: &&Leaf| other.role == crate::side::Role::ParametersGrad;
+    let has_numbers = leaf.is_tensor() && (leaf.has_checksum || leaf.statistics[0].number().is_some());
+    side.rows
+        .iter()
+        .filter(|_| has_numbers)
+        .filter(is_gradient)
+        .find(|other| records::figures(other) == wanted)
+        .map(named)
+}
+
 fn make_culprit(
     dumps: &Dumps<'_>,
-    judged: &[records::Judged],
+    (judged, rows): (&[records::Judged], &records::RowResults),
     origin: Origin,
+    parents: &[Option<usize>],
     stacks: Option<&Stacks>,
 ) -> Culprit {
     let (target, golden) = (dumps.target, dumps.golden);
@@ -322,7 +439,31 @@ fn make_culprit(
         evidence.insert(1, ("NPU value", scalar_evidence(one)));
         evidence.insert(2, ("Bench value", scalar_evidence(other)));
     }
+    let shown = origin.evidence.unwrap_or(RowsSeen { target: None, golden: None });
+    let kind = match shown {
+        RowsSeen { target: Some(row), golden: Some(_) } => {
+            rows[row].and_then(|result| result.error).map(|(error, _)| error.kind)
+        }
+        RowsSeen { target: None, golden: None } => None,
+        _ => Some(Kind::Missing),
+    };
+    let parameter = shown
+        .target
+        .and_then(|row| parameter_of(target, row))
+        .or_else(|| shown.golden.and_then(|row| parameter_of(golden, row)));
+    let file = |side: &Side, row: Option<usize>| {
+        Some(side.tensor_dir().join(&**side.rows[row?].data_name.as_ref()?))
+    };
+    let files = file(target, shown.target).zip(file(golden, shown.golden));
+    let modules = match origin.place {
+        Place::OnlyGolden(_) => Vec::new(),
+        _ => modules_around(target, position, parents),
+    };
     Culprit {
+        kind,
+        parameter,
+        modules,
+        files,
         direction: origin::direction(align::CallName::of(&name).way),
         stack: stacks.and_then(|stacks| stacks.of(&name)).map(|stack| stack.frames.clone()),
         method: index.map_or(MatchMethod::Exact, |index| judged[index].pair.method),
@@ -348,16 +489,23 @@ fn scalar_evidence(leaf: &Leaf) -> Evidence {
 }
 
 /// The figures of a row as tables have them.
-fn evidence(dumps: &Dumps<'_>, rows: Option<(usize, usize)>) -> Vec<(&'static str, Evidence)> {
-    let Some((row, other)) = rows else { return Vec::new() };
-    let target = &dumps.target.rows[row];
-    let mut figures = vec![("NPU Name", Evidence::Text(target.name.to_string()))];
-    let Some(golden) = dumps.golden.rows.get(other) else {
-        figures.push(("Bench Name", Evidence::Text("N/A".to_owned())));
-        return figures;
-    };
+fn evidence(dumps: &Dumps<'_>, rows: Option<RowsSeen>) -> Vec<(&'static str, Evidence)> {
     let text = |text: &str| Evidence::Text(text.to_owned());
-    figures.push(("Bench Name", text(&golden.name)));
+    let (row, other) = match rows {
+        None => return Vec::new(),
+        Some(RowsSeen { target: Some(row), golden: Some(other) }) => (row, other),
+        Some(RowsSeen { target, golden }) => {
+            let name = |side: &Side, row: Option<usize>| {
+                row.map_or("N/A".to_owned(), |row| side.rows[row].name.to_string())
+            };
+            return vec![
+                ("NPU Name", Evidence::Text(name(dumps.target, target))),
+                ("Bench Name", Evidence::Text(name(dumps.golden, golden))),
+            ];
+        }
+    };
+    let (target, golden) = (&dumps.target.rows[row], &dumps.golden.rows[other]);
+    let mut figures = vec![("NPU Name", text(&target.name)), ("Bench Name", text(&golden.name))];
     figures.push(("NPU Dtype", text(&target.dtype)));
     figures.push(("Bench Dtype", text(&golden.dtype)));
     figures.push(("NPU Tensor Shape", text(&target.shape)));

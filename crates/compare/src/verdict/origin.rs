@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::align::{Alignment, CallName, Way};
-use super::records::{Dumps, Figures, Judged, Worst, figures};
+use super::records::{Dumps, Figures, Judged, RowsSeen, Worst, figures, function_name};
 use super::tolerance::Precision;
 use crate::side::{Leaf, Role, Side};
 
@@ -13,7 +13,7 @@ use crate::side::{Leaf, Role, Side};
 pub(super) struct Origin {
     pub(super) place: Place,
     /// The row that shows it.
-    pub(super) evidence: Option<(usize, usize)>,
+    pub(super) evidence: Option<RowsSeen>,
 }
 
 /// The record a difference begins at.
@@ -49,7 +49,7 @@ pub(super) fn find_origin(
     let candidate = first_candidate(judged, parents);
     let dtype = judged.iter().position(|one| one.dtype.is_some()).map(|first| {
         let index = innermost(first, parents, judged, |one| one.dtype.is_some());
-        (index, Origin { place: Place::Dtype(index), evidence: judged[index].dtype })
+        (index, Origin { place: Place::Dtype(index), evidence: judged[index].dtype.map(RowsSeen::both) })
     });
     let value = value_origin(dumps, alignment, judged, parents, candidate);
     match (value, dtype) {
@@ -89,8 +89,31 @@ fn value_origin(
         return Some((origin, Origin { place, evidence: one.output.rows }));
     }
     // Nobody in particular: rounding that grew on the way. A little beyond tolerance is no finding.
-    let index = judged.iter().position(|one| !one.attached && one.output.excess > GRADUAL)?;
-    Some((index, Origin { place: Place::Gradual(index), evidence: judged[index].output.rows }))
+    let far = |worst: Worst| worst.excess > GRADUAL;
+    if let Some(index) = judged.iter().position(|one| !one.attached && far(one.output)) {
+        return Some((index, Origin { place: Place::Gradual(index), evidence: judged[index].output.rows }));
+    }
+    // Nothing came of it, but what went in is not the same.
+    let counts = |one: &Judged| {
+        one.incoming().error.is_infinite() || !forgets_offsets(&dumps.target.records[one.pair.target].name)
+    };
+    if let Some(index) = judged.iter().position(|one| far(one.incoming()) && counts(one)) {
+        let one = &judged[index];
+        let (place, worst) = if far(one.input) {
+            (Place::Input(index), one.input)
+        } else {
+            (Place::Parameters(index), one.parameters)
+        };
+        return Some((index, Origin { place, evidence: worst.rows }));
+    }
+    let index = judged.iter().position(|one| one.argument.is_some())?;
+    Some((index, Origin { place: Place::Argument(index), evidence: None }))
+}
+
+/// Whether a call gives the same for inputs that differ by a constant: there, rounding may be all of a difference.
+fn forgets_offsets(record: &str) -> bool {
+    const NAMES: [&str; 6] = ["softmax", "log_softmax", "softmin", "Softmax", "LogSoftmax", "Softmin"];
+    NAMES.contains(&function_name(record))
 }
 
 /// So many times what is tolerated is too much even if it came bit by bit.
@@ -116,7 +139,7 @@ fn first_unexplained_input(judged: &[Judged]) -> Option<usize> {
 fn first_candidate(judged: &[Judged], parents: &[Option<usize>]) -> Option<usize> {
     let first = judged.iter().position(Judged::introduces)?;
     // Another argument before that explains it, even if at first the error is within tolerance.
-    let argued = judged[..first].iter().position(Judged::introduces_a_little);
+    let argued = judged[..first].iter().position(Judged::argument_has_an_effect);
     Some(innermost(argued.unwrap_or(first), parents, judged, Judged::introduces))
 }
 
@@ -201,8 +224,8 @@ fn explain_input(
     if one.parameters.differs() && !one.input.differs() {
         return Some(Origin { place: Place::Parameters(index), evidence: one.parameters.rows });
     }
-    let (row, other) = one.input.rows?;
     let evidence = one.input.rows;
+    let RowsSeen { target: Some(row), golden: Some(other) } = evidence? else { return None };
     let in_target = Producers::before(dumps.target, one.pair.target);
     let in_golden = Producers::before(dumps.golden, one.pair.golden);
     let target_source = in_target.of(&dumps.target.rows[row]);
@@ -276,7 +299,8 @@ pub(super) fn is_fed_in(dumps: &Dumps<'_>, judged: &[Judged], index: usize) -> b
         let rows = dumps.target.rows_of(one.pair.target);
         rows.iter().any(|leaf| leaf.role == Role::Input && is_float(leaf)) && !one.incoming().differs()
     };
-    let counts = judged[index].input.rows.is_some_and(|(row, _)| !is_float(&dumps.target.rows[row]));
+    let row = judged[index].input.rows.and_then(|rows| rows.target);
+    let counts = row.is_some_and(|row| !is_float(&dumps.target.rows[row]));
     counts || !judged[..index].iter().any(computes)
 }
 

@@ -1,12 +1,14 @@
 //! The records of both runs as they are judged: errors of what goes into each call and of what comes out of it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::align::{Alignment, CallName, RecordPair, Way};
+use super::asides::{AsideKind, Asides};
 use super::errors::{self, Kind, RowError};
+use super::gaps::{Gap, GapKind, Gaps};
 use super::tolerance::{Precision, Tolerances};
 use crate::matching::MatchMethod;
-use crate::side::{Construct, Leaf, Role, Scalar, Side};
+use crate::side::{Construct, Leaf, Role, Scalar, Side, Which};
 use crate::table::Mode;
 use crate::tensor_pair::TensorComparison;
 use msprobe_dump::hash::FastMap;
@@ -19,11 +21,31 @@ pub(super) struct Worst {
     /// Error in multiples of what is tolerated.
     pub(super) excess: f64,
     /// The rows, if any differ.
-    pub(super) rows: Option<(usize, usize)>,
+    pub(super) rows: Option<RowsSeen>,
+}
+
+/// A row of the target and one of the golden run, or one of them alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RowsSeen {
+    pub(super) target: Option<usize>,
+    pub(super) golden: Option<usize>,
+}
+
+impl RowsSeen {
+    pub(super) fn both((target, golden): (usize, usize)) -> RowsSeen {
+        RowsSeen { target: Some(target), golden: Some(golden) }
+    }
+
+    fn one(which: Which, row: usize) -> RowsSeen {
+        match which {
+            Which::Target => RowsSeen { target: Some(row), golden: None },
+            Which::Golden => RowsSeen { target: None, golden: Some(row) },
+        }
+    }
 }
 
 impl Worst {
-    fn take(&mut self, error: f64, tolerance: f64, rows: (usize, usize)) {
+    fn take(&mut self, error: f64, tolerance: f64, rows: RowsSeen) {
         let excess = if error == 0.0 { 0.0 } else { error / tolerance };
         if excess > self.excess {
             *self = Worst { error, excess, rows: Some(rows) };
@@ -52,6 +74,8 @@ pub(super) struct Judged {
     pub(super) argument: Option<(usize, usize)>,
     /// A tensor of floats that has another float type on the other side.
     pub(super) dtype: Option<(usize, usize)>,
+    /// Values that were put side by side.
+    pub(super) values: usize,
     /// Whether nothing differs at all, not even within tolerance.
     pub(super) equal: bool,
     /// Whether it is judged with the backward call of its module.
@@ -75,14 +99,36 @@ impl Judged {
 }
 
 impl Judged {
-    /// Whether it was called with another argument, and gives something else for it.
-    pub(super) fn introduces_a_little(&self) -> bool {
-        self.argument.is_some() && self.output.excess > 0.1 && self.output.error > 3.0 * self.incoming().error
+    /// Whether it was called with another argument, and gives something else for it, however little.
+    pub(super) fn argument_has_an_effect(&self) -> bool {
+        let incoming = self.incoming();
+        self.argument.is_some() && !incoming.differs() && self.output.error > incoming.error
     }
 }
 
-/// Golden row, error and tolerance of each row of the target that could be measured.
-pub(super) type RowErrors = Vec<Option<(usize, RowError, f64)>>;
+/// What came of a row of the target that has a partner.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct RowResult {
+    pub(super) golden: usize,
+    /// How far apart they are, and how far they may be; none if nobody can tell.
+    pub(super) error: Option<(RowError, f64)>,
+    /// Why they could not be compared, or not fully.
+    pub(super) gap: Option<GapKind>,
+    /// Whether all that was recorded of them is the same.
+    pub(super) same: bool,
+}
+
+/// What came of each row of the target.
+pub(super) type RowResults = Vec<Option<RowResult>>;
+
+/// Everything that was found out about two runs.
+pub(super) struct Findings {
+    /// Pairs of records, in the order of the target.
+    pub(super) judged: Vec<Judged>,
+    pub(super) rows: RowResults,
+    pub(super) gaps: Gaps,
+    pub(super) asides: Asides,
+}
 
 /// Rows of a pair of records that belong together.
 pub(super) type RowPairs = Vec<(usize, usize)>;
@@ -96,42 +142,60 @@ pub(super) struct Dumps<'a> {
     pub(super) tolerances: &'a Tolerances,
 }
 
-/// Rows of a record pair that belong together: those with the same name behind the record's.
+impl Dumps<'_> {
+    pub(super) fn side(&self, which: Which) -> &Side {
+        match which {
+            Which::Target => self.target,
+            Which::Golden => self.golden,
+        }
+    }
+}
+
+/// Rows of a record pair that belong together: those at the same place. Several at one place pair in order.
 pub(super) fn rows_of_pair(target: &Side, golden: &Side, pair: RecordPair) -> RowPairs {
     let (record, other) = (&target.records[pair.target], &golden.records[pair.golden]);
-    let own = |row: usize| target.rows[row].suffix(record);
-    let partner = |row: usize| golden.rows[row].suffix(other);
+    let own = |row: usize| &target.rows[row].place;
+    let partner = |row: usize| &golden.rows[row].place;
     let side_by_side = || record.rows.clone().zip(other.rows.clone());
     if record.rows.len() == other.rows.len()
         && side_by_side().all(|(row, partner_row)| own(row) == partner(partner_row))
     {
         return side_by_side().collect();
     }
-    let by_suffix: FastMap<&str, usize> = other.rows.clone().map(|row| (partner(row), row)).collect();
-    record.rows.clone().filter_map(|row| Some((row, *by_suffix.get(own(row))?))).collect()
+    let mut at_place: FastMap<&str, VecDeque<usize>> = FastMap::default();
+    for row in other.rows.clone() {
+        at_place.entry(partner(row)).or_default().push_back(row);
+    }
+    record.rows.clone().filter_map(|row| Some((row, at_place.get_mut(&**own(row))?.pop_front()?))).collect()
 }
 
 /// Judges every pair, in the order of the target. Gradients of parameters count as results of the backward call of
 /// their module.
-pub(super) fn judge_records(
-    dumps: &Dumps<'_>,
-    alignment: &Alignment,
-    rows: &[RowPairs],
-) -> (Vec<Judged>, RowErrors) {
-    let mut scale = Scale {
-        gradient_floor: gradient_floor(dumps.golden),
+pub(super) fn judge_records(dumps: &Dumps<'_>, alignment: &Alignment, rows: &[RowPairs]) -> Findings {
+    let scale = Scale {
+        gradient_floor: gradient_floor(dumps),
         coarsest: Precision::Exact,
         other_precision: runs_have_other_precision(dumps, rows),
     };
-    let mut errors = vec![None; dumps.target.rows.len()];
-    let mut judged: Vec<Judged> = alignment
-        .pairs
-        .iter()
-        .zip(rows)
-        .map(|(&pair, rows)| judge(dumps, pair, rows, &mut scale, &mut errors))
-        .collect();
+    let mut judge = Judge {
+        dumps,
+        scale,
+        rows: vec![None; dumps.target.rows.len()],
+        gaps: Gaps::default(),
+        asides: Asides::default(),
+    };
+    for (which, records) in [(Which::Target, &alignment.only_target), (Which::Golden, &alignment.only_golden)]
+    {
+        for &record in records {
+            let name = &dumps.side(which).records[record].name;
+            judge.gaps.add(GapKind::Unpaired, || Gap::only_on(which, GapKind::Unpaired, name));
+        }
+    }
+    let mut judged: Vec<Judged> =
+        alignment.pairs.iter().zip(rows).map(|(&pair, rows)| judge.pair(pair, rows)).collect();
+    let Judge { rows, gaps, asides, .. } = judge;
     attach_parameter_gradients(dumps, &mut judged);
-    (judged, errors)
+    Findings { judged, rows, gaps, asides }
 }
 
 /// By what rows are judged, as it is known up to a record.
@@ -146,11 +210,13 @@ struct Scale {
 impl Scale {
     fn precision(&mut self, target: &Leaf, golden: &Leaf) -> Precision {
         let (own, other) = (Precision::of(&golden.dtype), Precision::of(&target.dtype));
-        if own == Precision::Exact {
-            return own;
+        if own == Precision::Exact || other == Precision::Exact {
+            return own.max(other);
         }
-        self.coarsest = self.coarsest.max(own);
-        if self.other_precision { self.coarsest.max(other) } else { self.coarsest }
+        let (coarser, finer) = (own.max(other), own.min(other));
+        // Another float type of one call is a finding by itself, and no reason to tolerate more from there on.
+        self.coarsest = self.coarsest.max(if self.other_precision { coarser } else { finer });
+        self.coarsest
     }
 }
 
@@ -172,103 +238,171 @@ fn runs_have_other_precision(dumps: &Dumps<'_>, rows: &[RowPairs]) -> bool {
 }
 
 /// Gradients below this are what is left of larger ones that cancel: their digits mean nothing.
-fn gradient_floor(golden: &Side) -> f64 {
-    let gradients = golden.rows.iter().filter(|row| row.role == Role::ParametersGrad);
+fn gradient_floor(dumps: &Dumps<'_>) -> f64 {
+    let rows = dumps.golden.rows.iter().chain(&dumps.target.rows);
+    let gradients = rows.filter(|row| row.role == Role::ParametersGrad);
     1e-4 * gradients.filter_map(errors::size_of).fold(0.0, f64::max)
 }
 
-fn judge(
-    dumps: &Dumps<'_>,
-    pair: RecordPair,
-    rows: &[(usize, usize)],
-    scale: &mut Scale,
-    errors: &mut RowErrors,
-) -> Judged {
-    let name = &dumps.target.records[pair.target].name;
-    let mut judged = Judged {
-        pair,
-        way: CallName::of(name).way,
-        input: Worst::default(),
-        parameters: Worst::default(),
-        output: Worst::default(),
-        argument: None,
-        dtype: None,
-        equal: true,
-        attached: false,
-    };
-    // What `empty` and its like return was never computed.
-    let uninitialised = is_uninitialised(name);
-    let incoming_size = rows
-        .iter()
-        .map(|&(_, other)| &dumps.golden.rows[other])
-        .filter(|leaf| matches!(leaf.role, Role::Input | Role::Parameters))
-        .filter(|leaf| Precision::of(&leaf.dtype) != Precision::Exact)
-        .filter_map(errors::size_of)
-        .fold(0.0, f64::max);
-    for &(row, other) in rows {
-        let (target, golden) = (&dumps.target.rows[row], &dumps.golden.rows[other]);
-        if judged.argument.is_none() && errors::arguments_differ(target, golden) {
-            judged.argument = Some((row, other));
-            judged.equal = false;
+/// Goes through the pairs and gathers what it finds.
+struct Judge<'a> {
+    dumps: &'a Dumps<'a>,
+    scale: Scale,
+    rows: RowResults,
+    gaps: Gaps,
+    asides: Asides,
+}
+
+impl Judge<'_> {
+    fn pair(&mut self, pair: RecordPair, rows: &[(usize, usize)]) -> Judged {
+        let dumps = self.dumps;
+        let (record, partner) = (&dumps.target.records[pair.target], &dumps.golden.records[pair.golden]);
+        let mut judged = Judged {
+            pair,
+            way: CallName::of(&record.name).way,
+            input: Worst::default(),
+            parameters: Worst::default(),
+            output: Worst::default(),
+            argument: None,
+            dtype: None,
+            values: rows.len(),
+            equal: record.rest == partner.rest,
+            attached: false,
+        };
+        if !judged.equal && record.rows.len() == rows.len() && partner.rows.len() == rows.len() {
+            self.asides.add(AsideKind::Fields, || record.name.to_string());
         }
+        let incoming_size = incoming_size(dumps, rows);
+        for &rows in rows {
+            self.row(&mut judged, rows, incoming_size);
+        }
+        self.unpaired_rows(&mut judged, rows);
+        judged
+    }
+
+    fn row(&mut self, judged: &mut Judged, (row, other): (usize, usize), incoming_size: f64) {
+        let dumps = self.dumps;
+        let (target, golden) = (&dumps.target.rows[row], &dumps.golden.rows[other]);
+        let name = &dumps.target.records[judged.pair.target].name;
+        let mut same = target.digest == golden.digest;
+        if judged.argument.is_none()
+            && errors::arguments_differ(target, golden, dumps.tolerances.of(Precision::Single))
+        {
+            judged.argument = Some((row, other));
+        }
+        // A saved variable is a result of whatever came before.
+        let is_result =
+            judged.way == Way::Other || matches!(target.role, Role::Output | Role::ParametersGrad);
         let floor = match (judged.way, target.role) {
-            (Way::ParametersGrad, _) => scale.gradient_floor,
+            (Way::ParametersGrad, _) => self.scale.gradient_floor,
             (Way::Backward, Role::Output) => 1e-3 * incoming_size,
             // Beside what else goes in: a bias can be nothing but the rounding of its gradients.
             (_, Role::Input | Role::Parameters) => 1e-2 * incoming_size,
             _ => 0.0,
         };
         let real = dumps.real.get(&(row, other));
-        let Some(error) = errors::row_error(dumps.mode, target, golden, real, floor) else { continue };
-        let tolerance = dumps.tolerances.of(scale.precision(target, golden));
-        if target.role == Role::Output && uninitialised {
-            continue;
+        let compared = errors::compare_values(dumps.mode, target, golden, real, floor, is_result);
+        // What `empty` and its like return was never computed, and what tells of the machine was not either.
+        let counts = !(target.role == Role::Output && (is_uninitialised(name) || tells_of_the_machine(name)));
+        let tolerance = self.scale.precision(target, golden);
+        let error = compared.error.filter(|_| counts).map(|error| (error, dumps.tolerances.of(tolerance)));
+        if let Some((error, tolerance)) = error {
+            let worst = match target.role {
+                _ if judged.way == Way::Other => &mut judged.output,
+                Role::Input => &mut judged.input,
+                Role::Parameters => &mut judged.parameters,
+                Role::Output | Role::ParametersGrad => &mut judged.output,
+            };
+            worst.take(error.error, tolerance, RowsSeen::both((row, other)));
+            same &= error.error == 0.0;
+            if judged.dtype.is_none() && !self.scale.other_precision && other_float(target, golden) {
+                judged.dtype = Some((row, other));
+            }
         }
-        errors[row] = Some((other, error, tolerance));
-        match target.role {
-            // A saved variable is a result of whatever came before.
-            _ if judged.way == Way::Other => judged.output.take(error.error, tolerance, (row, other)),
-            Role::Input => judged.input.take(error.error, tolerance, (row, other)),
-            Role::Parameters => judged.parameters.take(error.error, tolerance, (row, other)),
-            Role::Output | Role::ParametersGrad => judged.output.take(error.error, tolerance, (row, other)),
+        if let Some((kind, reason)) = &compared.gap {
+            self.gaps.add(*kind, || Gap {
+                kind: *kind,
+                name: target.name.to_string(),
+                only: None,
+                reason: reason.clone(),
+            });
+        } else if !same && error.is_none_or(|(error, _)| error.error == 0.0) {
+            self.asides.add(AsideKind::of(target, golden), || target.name.to_string());
         }
-        judged.equal &= error.error == 0.0;
-        if judged.dtype.is_none() && !scale.other_precision && other_float(target, golden) {
-            judged.dtype = Some((row, other));
-        }
+        let gap = compared.gap.map(|(kind, _)| kind);
+        same &= gap.is_none();
+        judged.equal &= same;
+        self.rows[row] = Some(RowResult { golden: other, error, gap, same });
     }
-    // A mapping may leave results out on purpose.
-    let complete = pair.method != MatchMethod::Mapped;
-    if complete
-        && !uninitialised
-        && let Some(row) = missing_result(dumps, pair, rows)
-    {
-        judged.output.take(f64::INFINITY, 1.0, (row, usize::MAX));
+
+    /// Values only one side has. A result that is missing where there are others was not computed.
+    fn unpaired_rows(&mut self, judged: &mut Judged, rows: &[(usize, usize)]) {
+        let dumps = self.dumps;
+        let pair = judged.pair;
+        let all = |side: &Side, record: usize| side.records[record].rows.clone();
+        let (own, other) = (all(dumps.target, pair.target), all(dumps.golden, pair.golden));
+        if rows.len() == own.len() && rows.len() == other.len() {
+            return;
+        }
         judged.equal = false;
+        let paired_targets: HashSet<usize> = rows.iter().map(|(row, _)| *row).collect();
+        let paired_goldens: HashSet<usize> = rows.iter().map(|(_, row)| *row).collect();
+        let is_result = |leaf: &Leaf| leaf.role == Role::Output && leaf.is_tensor();
+        // Nothing at all on one side is a difference of what was collected, not of what was computed; and a mapping
+        // may leave results out on purpose.
+        let counts = pair.method != MatchMethod::Mapped
+            && !is_uninitialised(&dumps.target.records[pair.target].name)
+            && dumps.target.rows_of(pair.target).iter().any(is_result)
+            && dumps.golden.rows_of(pair.golden).iter().any(is_result);
+        for (which, rows, paired) in
+            [(Which::Target, own, paired_targets), (Which::Golden, other, paired_goldens)]
+        {
+            for row in rows.filter(|row| !paired.contains(row)) {
+                let leaf = &dumps.side(which).rows[row];
+                self.gaps.add(GapKind::Unpaired, || Gap::only_on(which, GapKind::Unpaired, &leaf.name));
+                if counts && is_result(leaf) {
+                    judged.output.take(f64::INFINITY, 1.0, RowsSeen::one(which, row));
+                }
+            }
+        }
     }
-    judged
 }
 
-/// A result of the target that is a tensor and has nothing on the other side.
-fn missing_result(dumps: &Dumps<'_>, pair: RecordPair, rows: &[(usize, usize)]) -> Option<usize> {
-    let record = &dumps.target.records[pair.target];
-    if rows.len() == record.rows.len() {
-        return None;
-    }
-    let is_result = |leaf: &Leaf| leaf.role == Role::Output && leaf.is_tensor();
-    // Nothing at all on one side is a difference of what was collected, not of what was computed.
-    if !dumps.golden.rows_of(pair.golden).iter().any(is_result) {
-        return None;
-    }
-    let is_paired = |row: usize| rows.iter().any(|&(paired, _)| paired == row);
-    record.rows.clone().find(|&row| is_result(&dumps.target.rows[row]) && !is_paired(row))
+/// Largest magnitude of what goes into a call.
+fn incoming_size(dumps: &Dumps<'_>, rows: &[(usize, usize)]) -> f64 {
+    rows.iter()
+        .flat_map(|&(row, other)| [&dumps.target.rows[row], &dumps.golden.rows[other]])
+        .filter(|leaf| matches!(leaf.role, Role::Input | Role::Parameters))
+        .filter(|leaf| Precision::of(&leaf.dtype) != Precision::Exact)
+        .filter_map(errors::size_of)
+        .fold(0.0, f64::max)
+}
+
+/// Whether the results of a function are facts about the machine or the memory, not about numbers.
+fn tells_of_the_machine(name: &str) -> bool {
+    const NAMES: [&str; 9] = [
+        "data_ptr",
+        "get_device",
+        "is_contiguous",
+        "is_pinned",
+        "storage_offset",
+        "stride",
+        "storage",
+        "untyped_storage",
+        "element_size",
+    ];
+    NAMES.contains(&function_name(name))
 }
 
 fn is_uninitialised(name: &str) -> bool {
     const NAMES: [&str; 6] =
         ["empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "empty_with_format"];
-    let api = CallName::of(name).base.rsplit('.').next().unwrap_or_default();
-    NAMES.contains(&api)
+    NAMES.contains(&function_name(name))
+}
+
+/// The function or class a record is of.
+pub(super) fn function_name(record: &str) -> &str {
+    CallName::of(record).base.rsplit('.').next().unwrap_or_default()
 }
 
 /// Gradients of parameters are known when the last call that uses them has run backward: they are results of that.
@@ -280,6 +414,7 @@ fn attach_parameter_gradients(dumps: &Dumps<'_>, judged: &mut [Judged]) {
     }
     let gradients: Vec<usize> =
         (0..judged.len()).filter(|&index| judged[index].way == Way::ParametersGrad).collect();
+    let users = modules_with_the_same_parameter(dumps, judged);
     // A parameter of several modules has one gradient, the sum over all of them.
     let mut last_user: FastMap<Figures<'_>, usize> = FastMap::default();
     let figures_of = |index: usize| {
@@ -296,8 +431,11 @@ fn attach_parameter_gradients(dumps: &Dumps<'_>, judged: &mut [Judged]) {
     }
     let mut owners = Vec::new();
     for &index in &gradients {
-        let last = figures_of(index).filter_map(|figures| last_user.get(&figures)).max();
-        if let Some(&owner) = last {
+        let last = figures_of(index).filter_map(|figures| last_user.get(&figures)).max().copied();
+        // The modules it is shared with may not have a record of it.
+        let sharing = users.get(base(&judged[index])).into_iter().flatten();
+        let last = sharing.filter_map(|user| backward.get(user)).copied().chain(last).max();
+        if let Some(owner) = last {
             owners.push((index, owner));
         }
     }
@@ -313,6 +451,34 @@ fn attach_parameter_gradients(dumps: &Dumps<'_>, judged: &mut [Judged]) {
     for index in gone {
         judged[index].attached = true;
     }
+}
+
+/// Modules that have a parameter in common with a module, by name; only where there are others.
+fn modules_with_the_same_parameter<'a>(
+    dumps: &'a Dumps<'_>,
+    judged: &[Judged],
+) -> FastMap<&'a str, Vec<&'a str>> {
+    let mut users: FastMap<Figures<'a>, Vec<&'a str>> = FastMap::default();
+    for one in judged.iter().filter(|one| one.way == Way::Forward) {
+        let module = CallName::of(&dumps.target.records[one.pair.target].name).base;
+        for leaf in dumps.golden.rows_of(one.pair.golden) {
+            // Parameters that are all alike, such as new biases, say nothing.
+            let is_distinct = leaf.statistics[0] != leaf.statistics[1];
+            if leaf.role == Role::Parameters && is_distinct {
+                let known = users.entry(figures(leaf)).or_default();
+                if !known.contains(&module) {
+                    known.push(module);
+                }
+            }
+        }
+    }
+    let mut shared: FastMap<&str, Vec<&str>> = FastMap::default();
+    for modules in users.into_values().filter(|modules| modules.len() > 1) {
+        for module in &modules {
+            shared.entry(*module).or_default().extend(&modules);
+        }
+    }
+    shared
 }
 
 /// What a value is recognised by: shape, statistics, checksum.
@@ -366,5 +532,6 @@ pub(super) fn kind_word(kind: Kind) -> &'static str {
         Kind::NotFinite => "nan or inf",
         Kind::Shape => "shape",
         Kind::Checksum => "checksum",
+        Kind::Missing => "missing",
     }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use msprobe_tensor::{DType, DTypeClass};
+
 use crate::error::{Code, CompareError};
 
 /// Classes of dtypes with a tolerance of their own.
@@ -62,6 +64,18 @@ impl Precision {
             Precision::Exact
         }
     }
+}
+
+/// Whether values of two dtypes can be put next to each other: both are numbers of the same kind. Dtypes nobody knows
+/// are like themselves only.
+pub(super) fn are_of_one_kind(dtype: &str, other: &str) -> bool {
+    let kind = |dtype: &str| {
+        DType::parse(dtype).map(|dtype| match dtype.class() {
+            DTypeClass::Unsigned => DTypeClass::Signed,
+            other => other,
+        })
+    };
+    dtype == other || kind(dtype).is_some_and(|known| Some(known) == kind(other))
 }
 
 /// A tolerance for each precision.

@@ -96,6 +96,8 @@ pub struct ConfigError {
     pub message: String,
     /// What to log before raising, in order.
     pub log: Vec<LogLine>,
+    /// Keys that mean nothing here, to be logged before that.
+    pub remarks: Vec<LogLine>,
 }
 
 impl ConfigError {
@@ -157,6 +159,6 @@ impl Refusal {
         if let Some(text) = self.logged {
             log.push(LogLine { level: LogLevel::Error, text });
         }
-        ConfigError { class: self.class, code: self.code, message: self.message, log }
+        ConfigError { class: self.class, code: self.code, message: self.message, log, remarks: Vec::new() }
     }
 }

@@ -9,10 +9,12 @@
 mod error;
 mod flight;
 mod gradients;
+mod keys;
 mod python;
 mod ranges;
 mod scope;
 mod section;
+mod seed;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -56,6 +58,8 @@ pub struct Resolved {
     pub config: Config,
     /// Warnings, in order.
     pub log: Vec<LogLine>,
+    /// Keys that mean nothing here; the reference is silent about them.
+    pub remarks: Vec<LogLine>,
 }
 
 /// What to collect.
@@ -100,6 +104,10 @@ pub struct Config {
     pub grad_probe: Option<GradProbe>,
     /// Whether records stay in memory until something goes wrong; only for statistics.
     pub flight_recorder: Option<FlightRecorder>,
+    /// What random numbers start from; `None` leaves them alone.
+    pub seed: Option<u32>,
+    /// Whether torch uses deterministic algorithms only; `None` leaves it as it is.
+    pub is_deterministic: Option<bool>,
 }
 
 impl Config {
@@ -108,10 +116,10 @@ impl Config {
     /// Text that cannot be parsed is an error of class [`ErrorClass::Runtime`]: the caller, who knows the file,
     /// names it.
     pub fn from_json(file_text: &str, overrides: &Overrides) -> Result<Resolved, ConfigError> {
-        let mut log = Vec::new();
-        match resolve(file_text, overrides, &mut log) {
-            Ok(config) => Ok(Resolved { config, log }),
-            Err(refusal) => Err(refusal.after(log)),
+        let (mut log, mut remarks) = (Vec::new(), Vec::new());
+        match resolve(file_text, overrides, &mut log, &mut remarks) {
+            Ok(config) => Ok(Resolved { config, log, remarks }),
+            Err(refusal) => Err(ConfigError { remarks, ..refusal.after(log) }),
         }
     }
 
@@ -150,9 +158,24 @@ struct Arguments {
     level: Option<Level>,
 }
 
-fn resolve(text: &str, overrides: &Overrides, log: &mut Vec<LogLine>) -> Result<Config, Refusal> {
+fn resolve(
+    text: &str,
+    overrides: &Overrides,
+    log: &mut Vec<LogLine>,
+    remarks: &mut Vec<LogLine>,
+) -> Result<Config, Refusal> {
     let arguments = read_arguments(overrides)?;
     let file = read_object(text)?;
+    // Before anything is refused: a misspelt key may be the reason.
+    let named = file.get("task").and_then(Value::as_str).and_then(Task::from_word);
+    let task = arguments.task.or(named).unwrap_or(Task::Statistics);
+    remarks.extend(keys::unknown(&file, task));
+    if task == Task::RunUt {
+        remarks.push(LogLine::warning(
+            "the task run_ut is not in this version; collect with the task tensor on both devices and compare the dumps \
+             with `msprobe compare` instead",
+        ));
+    }
     let common = read_common(&file, log)?;
     let file_task = common.task.unwrap_or(Task::Statistics);
     let task = arguments.task.unwrap_or(file_task);
@@ -184,6 +207,8 @@ fn resolve(text: &str, overrides: &Overrides, log: &mut Vec<LogLine>) -> Result<
         online: section.online,
         grad_probe: section.grad_probe,
         flight_recorder: section.flight_recorder,
+        seed: seed::seed(&file)?,
+        is_deterministic: seed::is_deterministic(&file)?,
     };
     flight::couple(&config)?;
     couple(&mut config, &section.scope, section.list, log)?;
@@ -221,7 +246,8 @@ fn read_object(text: &str) -> Result<Map<String, Value>, Refusal> {
             "the configuration is {size_bytes} bytes long, more than {MAX_TEXT_BYTES} are not read"
         )));
     }
-    match serde_json::from_str(text) {
+    // Some editors put a mark before the text.
+    match serde_json::from_str(text.strip_prefix('\u{feff}').unwrap_or(text)) {
         Ok(Value::Object(members)) => Ok(members),
         Ok(other) => Err(section::not_an_object(&other)),
         Err(error) => Err(Refusal::runtime(error.to_string())),
@@ -294,7 +320,7 @@ fn couple(
     if config.level == Level::L2 && config.task != Task::GradProbe {
         one_kernel(config.task, scope, &mut list)?;
     }
-    // The reference looks for a collector of the task, and has none for this one.
+    // The reference looks for a collector of the task, and has none for this one. What to do is in the remarks.
     if config.task == Task::RunUt {
         let task = config.task;
         return Err(Refusal::value(format!("Processor not found for framework: pytorch, task: {task}")));

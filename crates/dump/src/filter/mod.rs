@@ -13,11 +13,16 @@
 //! The first record is kept whole too, even where the scope has closed before it ends (a module around the last
 //! record). A first record that begins again opens the scope again; only a beginning does.
 //!
-//! With `list`, a record is kept if its name contains an element. At level mix, so is all that happens between
-//! beginning and end of a module whose name does.
+//! With `list`, a record is kept if its name contains an element, or begins with one whose family (`distributed`,
+//! `tensor.add`) is written in another case. At level mix, so is all that happens between beginning and end of a
+//! module whose name does.
 
+mod seen;
 #[cfg(test)]
 mod tests;
+
+use self::seen::Seen;
+pub use self::seen::Unmatched;
 
 use crate::config::{Config, DataModes, Level, Scope};
 use crate::names::Direction;
@@ -49,15 +54,24 @@ pub struct Filter {
     expanded: Option<Vec<Box<str>>>,
     data_mode: DataModes,
     tensor_list: Vec<Box<str>>,
+    /// `None` where every record is kept.
+    seen: Option<Seen>,
 }
 
 impl Filter {
     /// The filters of a configuration, before anything has happened.
     pub fn new(config: &Config) -> Filter {
         let boxed = |names: &[String]| names.iter().map(|name| name.as_str().into()).collect();
+        let list: Vec<Box<str>> = boxed(&config.list);
+        let first = match &config.scope {
+            Scope::Range { first, .. } => Some(first.as_str()),
+            Scope::Everything | Scope::Names(_) => None,
+        };
+        let has_any = first.is_some() || !list.is_empty();
         Filter {
             scope: Gate::new(&config.scope),
-            list: boxed(&config.list),
+            seen: has_any.then(|| Seen::new(first, &list)),
+            list,
             expanded: (config.level == Level::Mix && !config.list.is_empty()).then(Vec::new),
             data_mode: config.data_mode.clone(),
             tensor_list: boxed(config.tensor_list.as_deref().unwrap_or_default()),
@@ -67,6 +81,7 @@ impl Filter {
     /// A forward call of an API begins: its inputs are at hand.
     pub fn api_begin(&mut self, name: &str) -> Decision {
         let in_scope = self.scope.api_begin(name);
+        self.note(name, in_scope);
         let selected = in_scope && self.is_listed(name);
         Decision { selected, input: selected && self.data_mode.input(Direction::Forward), output: false }
     }
@@ -81,6 +96,7 @@ impl Filter {
     /// The backward pass of an API call, with both sides at hand.
     pub fn api_backward(&mut self, name: &str) -> Decision {
         let in_scope = self.scope.api_backward(name);
+        self.note(name, in_scope);
         self.decide(name, in_scope, Direction::Backward)
     }
 
@@ -105,6 +121,7 @@ impl Filter {
     /// A module's pass has ended, with both sides at hand.
     pub fn module_end(&mut self, name: &str, direction: Direction) -> Decision {
         let in_scope = self.scope.module_end(name);
+        self.note(name, in_scope);
         let decision = self.decide(name, in_scope, direction);
         if let Some(expanded) = &mut self.expanded {
             expanded.retain(|begun| **begun != *name);
@@ -122,12 +139,26 @@ impl Filter {
         contains_any(name, &self.tensor_list)
     }
 
+    /// What of `list` and `scope` nothing in the step so far is named by; each part once in a run.
+    pub fn take_unmatched(&mut self) -> Vec<Unmatched> {
+        self.seen.as_mut().map(Seen::take_unmatched).unwrap_or_default()
+    }
+
     /// Forgets what has happened: no scope is open, no module has begun. The reference never does; without it, a
     /// scope whose last record did not come stays open in the next step.
     pub fn reset(&mut self) {
         self.scope.reset();
         if let Some(expanded) = &mut self.expanded {
             expanded.clear();
+        }
+        if let Some(seen) = &mut self.seen {
+            seen.reset();
+        }
+    }
+
+    fn note(&mut self, name: &str, in_scope: bool) {
+        if let Some(seen) = &mut self.seen {
+            seen.note(name, in_scope, |element| is_meant(name, element));
         }
     }
 
@@ -148,7 +179,18 @@ impl Filter {
 }
 
 fn contains_any(name: &str, parts: &[Box<str>]) -> bool {
-    parts.iter().any(|part| name.contains(&**part))
+    parts.iter().any(|part| is_meant(name, part))
+}
+
+/// Whether an element of a list means a name: as a part of it, or as its beginning with the family in any case.
+fn is_meant(name: &str, element: &str) -> bool {
+    name.contains(element) || begins_with_family(name, element)
+}
+
+fn begins_with_family(name: &str, element: &str) -> bool {
+    let (family, rest) = element.split_once('.').unwrap_or((element, ""));
+    let Some((own, own_rest)) = name.split_once('.') else { return false };
+    own.eq_ignore_ascii_case(family) && own_rest.starts_with(rest)
 }
 
 /// `scope`, open or closed.

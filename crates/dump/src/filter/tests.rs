@@ -362,3 +362,106 @@ fn what_is_at_hand_while_a_module_runs() {
     let forward = scope("L0", ["Module.a.fc.Linear.forward.0", "Module.b.B.forward.0"]);
     assert!(!wants(&forward, "Module.a.A.backward.0", BACKWARD));
 }
+
+#[test]
+fn families_match_in_any_case() {
+    for word in ["distributed", "DISTRIBUTED", "Distributed", "distributed.all_reduce"] {
+        let mut filter = list("L1", &[word]);
+        assert!(calls(&mut filter, "Distributed.all_reduce.0.forward"), "{word}");
+        assert!(backward(&mut filter, "Distributed.all_reduce.0.backward"), "{word}");
+        assert!(!calls(&mut filter, "Torch.add.0.forward"), "{word}");
+    }
+    // Of families only: the rest of a name keeps its case, and a part of a family is none.
+    for word in ["distributed.ALL_REDUCE", "distributed.reduce", "dist", "all_Reduce", "istributed.All"] {
+        assert!(!calls(&mut list("L1", &[word]), "Distributed.all_reduce.0.forward"), "{word}");
+    }
+    assert!(calls(&mut list("L1", &["npu"]), "NPU.npu_swiglu.0.forward"));
+    assert!(calls(&mut list("L1", &["torch.relu"]), "Torch.relu_.0.forward"));
+    assert!(leaf(&mut list("L0", &["module"]), "Module.fc.Linear.forward.0", FORWARD));
+    assert!(!calls(&mut list("L1", &["torch"]), "Functional.relu.0.forward"));
+    let mut saving = filter("L1", &json!({ "tensor_list": ["functional.relu"] }));
+    saving.reset();
+    assert!(saving.saves_tensors("Functional.relu.0.forward"));
+    assert!(!saving.saves_tensors("Torch.relu.0.forward"));
+}
+
+#[test]
+fn a_list_that_matched_nothing_names_what_is_near() {
+    let mut filter = list("L1", &["Functional.rleu", "linear"]);
+    for name in ["Functional.relu.0.forward", "Functional.linear.0.forward", "Functional.relu.1.forward"] {
+        filter.api_begin(name);
+    }
+    let told = filter.take_unmatched();
+    assert_eq!(told.len(), 1);
+    assert_eq!(
+        (told[0].wanted.as_str(), told[0].nearest[0].as_str()),
+        ("Functional.rleu", "Functional.relu.1.forward")
+    );
+    let text = told[0].to_string();
+    assert!(
+        text.starts_with("list has \"Functional.rleu\", which is in no name in this step so far"),
+        "{text}"
+    );
+    // Once in a run, unless it is of another element.
+    assert_eq!(filter.take_unmatched(), []);
+    filter.reset();
+    filter.api_begin("Functional.relu.0.forward");
+    let wanted: Vec<_> = filter.take_unmatched().into_iter().map(|told| told.wanted).collect();
+    assert_eq!(wanted, ["linear"]);
+}
+
+#[test]
+fn a_list_that_matched_is_not_told_of() {
+    let mut filter = list("mix", &["fc"]);
+    leaf(&mut filter, "Module.fc.Linear.forward.0", FORWARD);
+    assert_eq!(filter.take_unmatched(), []);
+    assert_eq!(Filter::take_unmatched(&mut list("L1", &[])), []);
+}
+
+#[test]
+fn many_elements_are_counted_and_nothing_seen_is_said() {
+    let mut filter = list("L1", &["a", "b", "c", "d", "e"]);
+    let told = filter.take_unmatched();
+    assert_eq!(told.iter().map(|one| one.further).collect::<Vec<_>>(), [0, 0, 2]);
+    assert!(told[2].to_string().ends_with("and 2 more of its elements are in none; no call was seen at all"));
+}
+
+#[test]
+fn a_scope_that_did_not_open_names_what_is_near() {
+    let mut filter = scope("L1", ["Torch.matmul.7.forward", "Torch.add.9.forward"]);
+    for name in ["Torch.add.0.forward", "Torch.matmul.0.forward", "Torch.matmul.1.forward"] {
+        filter.api_begin(name);
+    }
+    let told = filter.take_unmatched();
+    assert_eq!(told.len(), 1);
+    assert_eq!(told[0].nearest, ["Torch.matmul.1.forward", "Torch.add.0.forward"]);
+    assert!(told[0].to_string().starts_with("scope has not opened: in this step so far there was no"));
+    filter.reset();
+    filter.api_begin("Torch.matmul.7.forward");
+    assert_eq!(filter.take_unmatched(), []);
+}
+
+#[test]
+fn inside_a_scope_only_its_names_are_near() {
+    let section = json!({ "scope": ["Torch.add.0.forward", "Torch.add.1.forward"], "list": ["linear"] });
+    let mut filter = filter("L1", &section);
+    for name in ["Functional.linear.0.forward", "Torch.add.0.forward", "Torch.mul.0.forward"] {
+        filter.api_begin(name);
+    }
+    let told = filter.take_unmatched();
+    assert_eq!(told[0].nearest, ["Torch.add.0.forward", "Torch.mul.0.forward"]);
+    assert!(told[0].to_string().contains("in no name inside the scope"));
+}
+
+#[test]
+fn what_is_remembered_is_bounded() {
+    let nearest_to = |wanted: &str| {
+        let mut filter = list("L1", &[wanted]);
+        for index in 0..10_000 {
+            filter.api_begin(&format!("Custom.function{index}.0.forward"));
+        }
+        filter.take_unmatched().remove(0).nearest
+    };
+    assert_eq!(nearest_to("function_4000")[0], "Custom.function4000.0.forward");
+    assert_ne!(nearest_to("function_9999")[0], "Custom.function9999.0.forward");
+}

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use super::BYTE_ORDER_MARK;
+
 /// Deeper nesting is refused: nothing that was collected needs it, and recursion must end.
 const MAX_DEPTH: usize = 128;
 
@@ -35,6 +37,14 @@ impl<'a> Json<'a> {
             return Err(("text after the value", parser.position));
         }
         Ok(value)
+    }
+
+    /// Parses a whole file: the same, after a byte order mark if there is one.
+    pub fn parse_file(text: &'a [u8]) -> Result<Json<'a>, (&'static str, usize)> {
+        match text.strip_prefix(BYTE_ORDER_MARK) {
+            Some(rest) => Json::parse(rest).map_err(|(what, at)| (what, at + BYTE_ORDER_MARK.len())),
+            None => Json::parse(text),
+        }
     }
 
     /// The value of a key of an object: the last one, as for Python.

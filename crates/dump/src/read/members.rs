@@ -5,7 +5,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::{Json, Pull, PullError, ReadError, ReadErrorKind};
+use msprobe_tensor::files::{Links, open_regular};
+
+use super::{BYTE_ORDER_MARK, Json, Pull, PullError, ReadError, ReadErrorKind};
 
 /// What is read at a time.
 const CHUNK: usize = 1 << 18;
@@ -93,10 +95,10 @@ enum Place {
 }
 
 impl Members {
-    /// Opens a file. If its member `entered` is an object, that object's members are given instead of it.
+    /// Opens a file of a dump; links are not followed. If its member `entered` is an object, that object's members are given instead of it.
     pub fn open(path: &Path, entered: &'static str) -> Result<Members, ReadError> {
         let path = path.to_owned();
-        match File::open(&path) {
+        match open_regular(&path, Links::Refuse) {
             Ok(file) => Ok(Members {
                 path,
                 file,
@@ -198,6 +200,14 @@ impl Members {
                 (Place::Start, Some(b'{')) => {
                     self.position += 1;
                     self.place = Place::Outer(false);
+                }
+                // A mark that some editors put before everything.
+                (Place::Start, Some(first)) if first == BYTE_ORDER_MARK[0] && self.offset() == 0 => {
+                    while self.window.len() < BYTE_ORDER_MARK.len() && self.fill()? {}
+                    if !self.window.starts_with(BYTE_ORDER_MARK) {
+                        return Err(self.syntax("no object"));
+                    }
+                    self.position += BYTE_ORDER_MARK.len();
                 }
                 (Place::Start, Some(_)) => return Err(self.syntax("no object")),
                 (Place::Start, None) => return Err(self.syntax("an empty file")),

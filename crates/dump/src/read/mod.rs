@@ -16,6 +16,9 @@ pub use self::json::Json;
 pub use self::members::{Member, MemberStart, Members, Pulled};
 pub use self::pull::{Pull, PullError, Shape};
 
+/// What some editors put before the text of a file.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// Why a JSON file could not be read.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {kind}", path.display())]

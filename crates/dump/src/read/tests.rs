@@ -138,3 +138,31 @@ fn a_value_that_cannot_be_read_costs_itself() {
     assert_eq!(found[0].1, Err("not a value"));
     assert_eq!((found[1].0.as_str(), found[1].1), ("b", Ok(3)));
 }
+
+#[test]
+fn a_byte_order_mark_is_no_content() {
+    assert_eq!(members("\u{feff}{\"a\": 1}").unwrap()[0].1, "a");
+    assert_eq!(members("\u{feff} {\"data\": {\"a\": 1}}").unwrap()[0], (true, "a".into(), "Int(1)".into()));
+    // Once, and only before everything.
+    for wrong in
+        ["\u{feff}", "\u{feff}\u{feff}{}", " \u{feff}{}", "{\u{feff}}", "{\"a\": \u{feff}1}", "{}\u{feff}"]
+    {
+        assert!(members(wrong).is_err(), "{wrong:?}");
+    }
+    assert_eq!(Json::parse_file("\u{feff}[1]".as_bytes()), Ok(Json::List(vec![Json::Int(1)])));
+    assert_eq!(Json::parse_file("\u{feff}?".as_bytes()), Err(("not a value", 3)));
+    assert!(Json::parse("\u{feff}1".as_bytes()).is_err());
+}
+
+#[test]
+fn links_and_pipes_are_not_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, link, pipe) =
+        (dir.path().join("a.json"), dir.path().join("b.json"), dir.path().join("c.json"));
+    fs::write(&file, "{}").unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let refused = |path: &std::path::Path| Members::open(path, "").err().unwrap().to_string();
+    assert!(refused(&link).contains("it is a link"), "{}", refused(&link));
+    assert!(refused(&pipe).contains("not an ordinary file"));
+}

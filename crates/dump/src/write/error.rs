@@ -23,6 +23,16 @@ impl WriteError {
         WriteError { path: path.to_owned(), kind: error.kind(), reason: error.to_string() }
     }
 
+    /// Memory was refused that writing this path needs.
+    pub fn out_of_memory(path: &Path) -> WriteError {
+        WriteError::new(path, &io::ErrorKind::OutOfMemory.into())
+    }
+
+    /// Whether there is no room left where it was to be written.
+    pub(super) fn is_full(&self) -> bool {
+        is_full(self.kind)
+    }
+
     /// A directory that could not be made.
     pub fn unmade(directory: &Path, error: &LayoutError) -> WriteError {
         let (kind, reason) = match error {
@@ -35,6 +45,11 @@ impl WriteError {
         };
         WriteError { path: directory.to_owned(), kind, reason }
     }
+}
+
+/// What systems say when there is no room left on a disk.
+pub(super) fn is_full(kind: io::ErrorKind) -> bool {
+    matches!(kind, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 fn hint_of(kind: io::ErrorKind) -> &'static str {
@@ -51,6 +66,9 @@ fn hint_of(kind: io::ErrorKind) -> &'static str {
         }
         Kind::NotFound => {
             "; hint: the directory was removed during the run; leave it in place until the run ends"
+        }
+        Kind::OutOfMemory => {
+            "; hint: leave the process more memory, or dump less at a time (`list`, `scope`, task statistics)"
         }
         Kind::AlreadyExists => "; hint: let each process write to a dump_path or rank of its own",
         _ => "",

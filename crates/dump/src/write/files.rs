@@ -3,10 +3,12 @@
 use std::io;
 use std::path::Path;
 
+use super::body::RecordBody;
 use super::error::WriteError;
 use super::groups::GroupFile;
 use super::queue::{Batch, Entry, State};
 use super::records::{Header, RecordFile};
+use super::reserve::Reserve;
 use super::stream::StreamFile;
 use super::writer::Files;
 
@@ -16,6 +18,8 @@ pub(super) struct StepFiles {
     records: RecordFile,
     /// Not in a step that has `debug.json` only.
     calls: Option<CallFiles>,
+    /// Room for these files, where others may fill the disk.
+    reserve: Option<Reserve>,
 }
 
 /// Who called what from where.
@@ -42,7 +46,17 @@ impl StepFiles {
         } else {
             None
         };
-        Ok(StepFiles { records, calls })
+        Ok(StepFiles { records, calls, reserve: None })
+    }
+
+    /// Uses this room when the disk is full.
+    pub(super) fn keep_room(&mut self, reserve: Reserve) {
+        self.reserve = Some(reserve);
+    }
+
+    /// The main file.
+    pub(super) fn path(&mut self) -> &Path {
+        self.records.file().path()
     }
 
     /// Puts a batch into the files, to be committed.
@@ -65,9 +79,13 @@ impl StepFiles {
     fn write_record(&mut self, id: u64, entry: Entry) {
         match (entry.state, entry.body) {
             (State::Gone, _) => {}
-            (State::Closed, body) => self.records.write_closed(&entry.name, body.as_deref().unwrap_or("{}")),
+            (State::Closed, body) => {
+                let text = body.map(RecordBody::into_text);
+                self.records.write_closed(&entry.name, text.as_deref().unwrap_or("{}"));
+            }
             (State::Open, body) => {
-                let body = body.as_deref().map(|body| (body, entry.room));
+                let text = body.map(RecordBody::into_text);
+                let body = text.as_deref().map(|text| (text, entry.room));
                 self.records.write_open(id, entry.name, body);
             }
         }
@@ -75,10 +93,13 @@ impl StepFiles {
 
     /// Shows what was written. What a record refers to is there before it.
     pub(super) fn commit(&mut self) -> Result<(), WriteError> {
+        let mut reserve = self.reserve.take();
+        let mut done = Ok(());
         for file in self.all() {
-            file.commit().map_err(|error| WriteError::new(file.path(), &error))?;
+            done = done.and_then(|()| commit(file, reserve.as_mut()));
         }
-        Ok(())
+        self.reserve = reserve;
+        done
     }
 
     /// Settles what is open, and shows it.
@@ -95,5 +116,17 @@ impl StepFiles {
     fn all(&mut self) -> impl Iterator<Item = &mut StreamFile> {
         let calls = self.calls.iter_mut().flat_map(|calls| [&mut calls.construct, calls.stacks.file()]);
         calls.chain([self.records.file()])
+    }
+}
+
+/// Shows what was written to a file, if need be in room that was kept for it.
+fn commit(file: &mut StreamFile, mut reserve: Option<&mut Reserve>) -> Result<(), WriteError> {
+    loop {
+        let Err(error) = file.try_commit() else { return Ok(()) };
+        let error = WriteError::new(file.path(), &error);
+        if !reserve.as_mut().is_some_and(|reserve| reserve.make_room(&error)) {
+            file.give_up();
+            return Err(error);
+        }
     }
 }

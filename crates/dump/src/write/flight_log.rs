@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use msprobe_tensor::memory;
+
 use super::records::Change;
 use super::step_log::{HeldPlace, StepLog};
 use super::writer::RecordId;
@@ -139,6 +141,9 @@ impl FlightLog {
 
     pub(super) fn open_record(&self, name: &str) -> RecordId {
         let mut ring = self.ring();
+        if memory::is_short() {
+            ring.forget();
+        }
         let Some(step) = ring.running() else { return RecordId(u64::MAX) };
         let id = step.open(name);
         ring.bound();
@@ -181,6 +186,12 @@ impl FlightLog {
 }
 
 impl Ring {
+    /// Nothing is held any more: the memory is needed elsewhere.
+    fn forget(&mut self) {
+        (self.steps, self.is_open) = (VecDeque::new(), false);
+        self.count_again();
+    }
+
     fn running(&mut self) -> Option<&mut StepLog> {
         if self.is_open { self.steps.back_mut() } else { None }
     }

@@ -5,12 +5,14 @@
 //! or touched by whoever wants to have what is held; it is never removed, so that every rank sees it. Files that are
 //! there when a run begins belong to an earlier one.
 
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+
+use super::partial::PartialFile;
 
 const MARKER: &str = "flight_recorder.json";
 const REQUEST: &str = "flight_recorder.request";
@@ -54,6 +56,12 @@ impl Marker {
 struct Signature {
     inode: u64,
     changed: (i64, i64),
+}
+
+impl Signature {
+    fn of(meta: &Metadata) -> Signature {
+        Signature { inode: meta.ino(), changed: (meta.mtime(), meta.mtime_nsec()) }
+    }
 }
 
 /// What is new since the last look.
@@ -102,24 +110,18 @@ impl Signals {
 
     /// Tells the other ranks. Does not count as new here.
     pub fn tell(&mut self, marker: &Marker) -> io::Result<()> {
-        let process = std::process::id();
-        let partial = self.dump_path.join(format!(".{MARKER}.{process}"));
-        // A file of this name is one that a killed process left.
-        match fs::remove_file(&partial) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        fs::write(&partial, marker.text())?;
-        let own = signature(&partial);
-        fs::rename(&partial, self.dump_path.join(MARKER))?;
-        self.marker = own;
+        let mut partial = PartialFile::create(&self.dump_path)?;
+        partial.file().write_all(marker.text().as_bytes())?;
+        let own = Signature::of(&partial.file().metadata()?);
+        partial.rename(&self.dump_path.join(MARKER))?;
+        self.marker = Some(own);
         Ok(())
     }
 }
 
 fn signature(path: &Path) -> Option<Signature> {
     let meta = fs::symlink_metadata(path).ok()?;
-    meta.is_file().then(|| Signature { inode: meta.ino(), changed: (meta.mtime(), meta.mtime_nsec()) })
+    meta.is_file().then(|| Signature::of(&meta))
 }
 
 fn read(path: &Path) -> Option<String> {

@@ -118,7 +118,7 @@ impl StepDir {
         let path = self.tensor_path();
         create_dir(&path)?;
         for name in names_in(&path) {
-            let owner = name.to_str().and_then(super::tensor_jobs::owner_of_partial);
+            let owner = name.to_str().and_then(super::partial::owner_of_partial);
             if owner.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
                 // It is in nobody's way if it stays.
                 let _ = fs::remove_file(path.join(name));

@@ -1,5 +1,6 @@
 //! Writing a dump: JSON text, files that are whole at every instant, directories, tensor files.
 
+mod body;
 mod error;
 mod files;
 mod flight_log;
@@ -7,8 +8,11 @@ mod flight_signals;
 mod groups;
 mod json;
 mod layout;
+mod partial;
 mod queue;
 mod records;
+mod reserve;
+mod saved_file;
 mod sink;
 mod step_log;
 mod stream;
@@ -17,6 +21,7 @@ mod tensor_names;
 mod tensors;
 mod writer;
 
+pub use self::body::RecordBody;
 pub use self::error::WriteError;
 pub use self::flight_log::{FlightLog, HeldLimits, Holding};
 pub use self::flight_signals::{Marker, Seen, Signals};
@@ -25,6 +30,7 @@ pub(crate) use self::json::push_float;
 pub(crate) use self::layout::is_plain_name;
 pub use self::layout::{Earlier, LayoutError, StepDir, check_path, create_dir};
 pub use self::records::Header;
+pub use self::saved_file::SavedFile;
 pub use self::sink::StepSink;
 pub use self::step_log::{HeldError, HeldPlace, StepLog, WrittenStep};
 pub use self::stream::StreamFile;

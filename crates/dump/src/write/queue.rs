@@ -1,13 +1,16 @@
 //! What a step has to say and the disk does not know yet.
 //!
-//! Records wait in the order in which they were opened. One without a body holds back those behind it, so there is
-//! a part in front that is ready, and a part that is held.
+//! Records wait in the order in which they were opened. One without a body holds back those behind it, and so does one
+//! that names a tensor file that is still being written: there is a part in front that is ready, and a part that is
+//! held. A new body for a record that has one waits for its files aside, and holds nobody back.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
+use super::body::RecordBody;
 use super::groups::GroupNews;
 use super::json::push_string;
 use super::records::Change;
+use super::saved_file::SavedFile;
 
 /// What a record costs beyond its text.
 const ENTRY_BYTES: usize = 96;
@@ -16,7 +19,7 @@ const ENTRY_BYTES: usize = 96;
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) name: String,
-    pub(super) body: Option<String>,
+    pub(super) body: Option<RecordBody>,
     pub(super) room: usize,
     pub(super) state: State,
 }
@@ -32,11 +35,16 @@ pub(super) enum State {
 
 impl Entry {
     pub(super) fn bytes(&self) -> usize {
-        ENTRY_BYTES + self.name.len() + self.body.as_ref().map_or(0, String::len)
+        ENTRY_BYTES + self.name.len() + self.body.as_ref().map_or(0, RecordBody::bytes)
     }
 
-    fn is_ready(&self) -> bool {
-        self.body.is_some() || self.state == State::Gone
+    fn is_ready(&mut self) -> bool {
+        self.state == State::Gone || self.body.as_mut().is_some_and(|body| body.unsettled().is_none())
+    }
+
+    /// The first file in its body whose fate is not known.
+    fn unsettled(&mut self) -> Option<&SavedFile> {
+        self.body.as_mut()?.unsettled()
     }
 
     pub(super) fn apply(&mut self, change: Change) {
@@ -79,6 +87,9 @@ pub(super) struct Queue {
     /// Records with a body that are held.
     held_bodies: usize,
     changes: BTreeMap<u64, Change>,
+    /// New bodies of records that have one, which name files that are still being written.
+    waiting: BTreeMap<u64, Change>,
+    waiting_bytes: usize,
     /// Stacks by the number their finder gave them, with the number of their group.
     stacks: HashMap<usize, usize>,
     groups: GroupNews,
@@ -96,7 +107,13 @@ impl Queue {
 
     /// Bytes that a record without a body holds back.
     pub(super) fn held_bytes(&self) -> usize {
-        if self.held_bodies > 0 { self.held_bytes } else { 0 }
+        if self.blocker().is_some() { self.held_bytes } else { 0 }
+    }
+
+    /// All bytes but those of records that wait for a body with nothing behind: the thread can do nothing about them.
+    pub(super) fn all_bytes(&self) -> usize {
+        let held_bytes = if self.held_bodies > 0 { self.held_bytes } else { 0 };
+        self.ready_bytes() + self.waiting_bytes + held_bytes
     }
 
     /// Whether something could be written now.
@@ -104,9 +121,44 @@ impl Queue {
         self.ready > 0 || self.loose_bytes > 0
     }
 
-    /// The record that holds back others, if there is one.
+    /// The record without a body that holds back others, if there is one.
     pub(super) fn blocker(&self) -> Option<u64> {
-        (self.held_bodies > 0).then(|| self.first + self.ready as u64)
+        let front = self.records.get(self.ready).filter(|_| self.held_bodies > 0)?;
+        front.body.is_none().then(|| self.first + self.ready as u64)
+    }
+
+    /// The number of the next record.
+    pub(super) fn end(&self) -> u64 {
+        self.first + self.records.len() as u64
+    }
+
+    /// Looks which files are there by now, and what is ready because of that.
+    pub(super) fn look(&mut self) {
+        let mut settled = Vec::new();
+        for (&id, change) in &mut self.waiting {
+            if change.unsettled().is_none() {
+                settled.push(id);
+            }
+        }
+        for id in settled {
+            if let Some(change) = self.take_waiting(id) {
+                self.apply(id, change);
+            }
+        }
+        self.advance();
+    }
+
+    /// A file that something waits for: a new body, or one of the records before `end`.
+    pub(super) fn unsettled(&mut self, end: u64) -> Option<&SavedFile> {
+        let count = usize::try_from(end.saturating_sub(self.first)).unwrap_or(usize::MAX);
+        let mut held = self.records.iter_mut().take(count).skip(self.ready);
+        held.find_map(Entry::unsettled).or_else(|| self.waiting.values_mut().find_map(Change::unsettled))
+    }
+
+    /// A file that the first record that is held names, and one that a new body waits for.
+    pub(super) fn next_unsettled(&mut self) -> [Option<&SavedFile>; 2] {
+        let front = self.records.get_mut(self.ready).and_then(Entry::unsettled);
+        [front, self.waiting.values_mut().find_map(Change::unsettled)]
     }
 
     /// Fixes the place of a record.
@@ -119,6 +171,47 @@ impl Queue {
 
     /// Changes a record, whether it waits or was written.
     pub(super) fn change(&mut self, id: u64, change: Change) {
+        let waiting = self.take_waiting(id);
+        let change = match (waiting, change) {
+            (Some(closed @ Change::Close { .. }), _) => closed,
+            (Some(Change::Set { body, .. }), Change::Abandon) => Change::Close { body },
+            (Some(mut earlier @ Change::Set { .. }), change) => {
+                if earlier.unsettled().is_none() {
+                    self.apply(id, earlier);
+                }
+                change
+            }
+            (_, change) => change,
+        };
+        self.apply_or_wait(id, change);
+    }
+
+    fn apply_or_wait(&mut self, id: u64, mut change: Change) {
+        // A record that has nothing to show holds its place and waits there.
+        if self.has_shown(id) && change.unsettled().is_some() {
+            self.waiting_bytes += change.bytes() + ENTRY_BYTES;
+            self.waiting.insert(id, change);
+        } else {
+            self.apply(id, change);
+        }
+    }
+
+    fn take_waiting(&mut self, id: u64) -> Option<Change> {
+        let change = self.waiting.remove(&id)?;
+        self.waiting_bytes -= change.bytes() + ENTRY_BYTES;
+        Some(change)
+    }
+
+    /// Whether a record was written, or could be.
+    fn has_shown(&mut self, id: u64) -> bool {
+        let Some(index) = id.checked_sub(self.first) else { return true };
+        usize::try_from(index)
+            .ok()
+            .and_then(|index| self.records.get_mut(index))
+            .is_some_and(|entry| entry.body.is_some() && entry.is_ready())
+    }
+
+    fn apply(&mut self, id: u64, change: Change) {
         let Some(index) = id.checked_sub(self.first) else {
             self.change_written(id, change);
             return;
@@ -183,14 +276,19 @@ impl Queue {
         self.take(count)
     }
 
-    /// Takes everything up to the last record that has a body, with those before it that have none.
+    /// Takes everything up to the last record that has a body, with those before it that have none, but nothing from
+    /// the first record on whose files are still being written.
     pub(super) fn take_forced(&mut self) -> Batch {
         let last = self.records.iter().rposition(|entry| entry.body.is_some());
-        self.take(last.map_or(0, |last| last + 1).max(self.ready))
+        let end = last.map_or(0, |last| last + 1).max(self.ready);
+        let mut held = self.records.iter_mut().enumerate().take(end).skip(self.ready);
+        let unsettled = held.find_map(|(at, entry)| entry.unsettled().map(|_| at));
+        self.take(unsettled.unwrap_or(end))
     }
 
-    /// Takes everything for good: each record keeps the body it has.
+    /// Takes everything for good: each record keeps the body it has. All files must be settled.
     pub(super) fn take_last(&mut self) -> Batch {
+        self.look();
         let mut batch = self.take(self.records.len());
         for entry in &mut batch.records {
             entry.apply(Change::Abandon);
@@ -225,8 +323,8 @@ impl Queue {
     }
 
     /// Moves the border between ready and held as far as it goes.
-    fn advance(&mut self) {
-        while let Some(entry) = self.records.get(self.ready)
+    pub(super) fn advance(&mut self) {
+        while let Some(entry) = self.records.get_mut(self.ready)
             && entry.is_ready()
         {
             self.held_bytes -= entry.bytes();
@@ -253,104 +351,4 @@ impl Queue {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn set(body: &str) -> Change {
-        Change::Set { body: body.into(), room: 0 }
-    }
-
-    fn bytes(queue: &Queue) -> usize {
-        queue.ready_bytes + queue.held_bytes + queue.loose_bytes
-    }
-
-    fn names(batch: &Batch) -> Vec<&str> {
-        batch.records.iter().map(|entry| entry.name.as_str()).collect()
-    }
-
-    #[test]
-    fn one_without_a_body_holds_back_the_others() {
-        let mut queue = Queue::default();
-        let (a, b, c) = (queue.open("a"), queue.open("b"), queue.open("c"));
-        queue.change(b, set("1"));
-        assert_eq!((queue.has_ready(), queue.blocker()), (false, Some(a)));
-        assert!(queue.take_ready(usize::MAX).records.is_empty());
-        queue.change(a, Change::Abandon);
-        assert_eq!((queue.has_ready(), queue.blocker(), queue.held_bytes()), (true, None, 0));
-        assert_eq!(names(&queue.take_ready(usize::MAX)), ["a", "b"]);
-        assert_eq!(queue.open("d"), 3);
-        queue.change(3, Change::Close { body: "2".into() });
-        assert_eq!(queue.blocker(), Some(c));
-        assert_eq!(names(&queue.take_forced()), ["c", "d"]);
-        queue.open("e");
-        assert!(queue.take_forced().records.is_empty());
-        assert_eq!(queue.take_last().records[0].state, State::Gone);
-        assert_eq!(bytes(&queue), 0);
-    }
-
-    #[test]
-    fn changes_of_written_records_are_joined() {
-        let mut queue = Queue::default();
-        for id in 0..3 {
-            queue.open("x");
-            queue.change(id, set("1"));
-        }
-        queue.take_ready(usize::MAX);
-        queue.change(0, set("2"));
-        queue.change(0, Change::Abandon);
-        queue.change(0, set("3"));
-        queue.change(1, set("long"));
-        queue.change(1, Change::Remove);
-        queue.change(2, set("2"));
-        queue.change(2, set("3"));
-        let batch = queue.take_ready(usize::MAX);
-        assert!(matches!(&batch.changes[&0], Change::Close { body } if body == "2"));
-        assert!(matches!(&batch.changes[&1], Change::Remove));
-        assert!(matches!(&batch.changes[&2], Change::Set { body, .. } if body == "3"));
-        assert_eq!((bytes(&queue), queue.has_ready()), (0, false));
-    }
-
-    proptest! {
-        /// Records come out once and in order, and the sums agree with what is there.
-        #[test]
-        fn nothing_is_lost_or_counted_wrong(
-            steps in prop::collection::vec((0u8..9, any::<prop::sample::Index>(), 0usize..50), 1..80),
-        ) {
-            let mut queue = Queue::default();
-            let (mut opened, mut taken, mut out) = (0u64, 0u64, 0);
-            for (what, pick, size) in steps {
-                let id = if opened > 0 { pick.index(opened as usize) as u64 } else { 0 };
-                let body = "x".repeat(size);
-                let batch = match what {
-                    0..=2 => {
-                        prop_assert_eq!(queue.open("name"), opened);
-                        opened += 1;
-                        continue;
-                    }
-                    3 => { queue.change(id, Change::Set { body, room: 9 }); continue }
-                    4 => { queue.change(id, Change::Close { body }); continue }
-                    5 => { queue.change(id, Change::Remove); continue }
-                    6 => { queue.change(id, Change::Abandon); continue }
-                    7 => queue.take_ready(size * 20),
-                    _ => queue.take_forced(),
-                };
-                prop_assert_eq!(batch.first, taken);
-                taken += batch.records.len() as u64;
-                out += batch.bytes;
-                queue.records.make_contiguous();
-                let (ready, held) = queue.records.as_slices().0.split_at(queue.ready);
-                prop_assert_eq!(queue.ready_bytes, ready.iter().map(Entry::bytes).sum::<usize>());
-                prop_assert_eq!(queue.held_bytes, held.iter().map(Entry::bytes).sum::<usize>());
-                prop_assert_eq!(queue.held_bodies, held.iter().filter(|entry| entry.body.is_some()).count());
-                prop_assert!(ready.iter().all(Entry::is_ready));
-                prop_assert!(held.first().is_none_or(|entry| !entry.is_ready()));
-                prop_assert_eq!(queue.loose_bytes, 0);
-            }
-            out += queue.take_last().bytes;
-            prop_assert_eq!(bytes(&queue), 0);
-            prop_assert!(out as u64 >= opened * ENTRY_BYTES as u64);
-        }
-    }
-}
+mod tests;

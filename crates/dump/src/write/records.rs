@@ -13,7 +13,9 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::path::Path;
 
+use super::body::RecordBody;
 use super::json::{JsonText, push_blanks, push_string};
+use super::saved_file::SavedFile;
 use super::stream::StreamFile;
 
 /// What a step's main file begins with.
@@ -58,9 +60,9 @@ const PLACEHOLDER_ROOM: usize = 4096;
 #[derive(Debug)]
 pub(super) enum Change {
     /// A body that may change, and the room to keep for it.
-    Set { body: String, room: usize },
+    Set { body: RecordBody, room: usize },
     /// The final body.
-    Close { body: String },
+    Close { body: RecordBody },
     /// The record is to vanish.
     Remove,
     /// The last body is final; without one the record vanishes.
@@ -71,8 +73,16 @@ impl Change {
     /// Memory it holds.
     pub(super) fn bytes(&self) -> usize {
         match self {
-            Change::Set { body, .. } | Change::Close { body } => body.len(),
+            Change::Set { body, .. } | Change::Close { body } => body.bytes(),
             Change::Remove | Change::Abandon => 0,
+        }
+    }
+
+    /// The first file in its body whose fate is not known.
+    pub(super) fn unsettled(&mut self) -> Option<&SavedFile> {
+        match self {
+            Change::Set { body, .. } | Change::Close { body } => body.unsettled(),
+            Change::Remove | Change::Abandon => None,
         }
     }
 }
@@ -145,10 +155,12 @@ impl RecordFile {
         let Some(mut placed) = self.placed.remove(&id) else { return };
         match change {
             Change::Set { body, room } => {
+                let body = body.into_text();
                 self.rewrite(id, &mut placed, &body, room.max(2 * body.len()));
                 self.placed.insert(id, placed);
             }
             Change::Close { body } => {
+                let body = body.into_text();
                 self.rewrite(id, &mut placed, &body, body.len());
                 self.settle(id);
             }
@@ -338,7 +350,7 @@ mod tests {
                         model[at].1 = Some(size);
                     }
                     (4, Some(at)) => {
-                        file.change(model[at].0, Change::Close { body });
+                        file.change(model[at].0, Change::Close { body: body.into() });
                         (model[at].1, model[at].2) = (Some(size), false);
                     }
                     (5, Some(at)) => {

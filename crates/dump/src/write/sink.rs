@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::body::RecordBody;
 use super::error::WriteError;
 use super::flight_log::FlightLog;
 use super::records::Change;
@@ -46,20 +47,20 @@ impl StepSink {
 
     /// Gives a body, encoded for depth 2, that may change. `capacity_bytes` are reserved in the file, the body
     /// included. A record that was dropped in the meantime begins anew: hence its name, and the number it has now.
-    pub fn set(&self, id: RecordId, name: &str, body: String, capacity_bytes: usize) -> RecordId {
+    pub fn set(&self, id: RecordId, name: &str, body: RecordBody, capacity_bytes: usize) -> RecordId {
         let id = self.kept_or_new(id, name);
         self.change(id, Change::Set { body, room: capacity_bytes });
         id
     }
 
     /// Gives the final body, encoded for depth 2. A record that was dropped in the meantime begins anew.
-    pub fn close(&self, id: RecordId, name: &str, body: String) {
+    pub fn close(&self, id: RecordId, name: &str, body: RecordBody) {
         let id = self.kept_or_new(id, name);
         self.change(id, Change::Close { body });
     }
 
     /// Adds a record that is final at once.
-    pub fn append(&self, name: &str, body: String) {
+    pub fn append(&self, name: &str, body: RecordBody) {
         let id = self.open_record(name);
         self.change(id, Change::Close { body });
     }

@@ -266,8 +266,8 @@ impl StepLog {
             let id = writer.open_record(&entry.name);
             match (entry.state, entry.body) {
                 (State::Gone, _) => writer.remove(id),
-                (State::Closed, body) => writer.close(id, body.unwrap_or_default()),
-                (State::Open, Some(body)) => writer.set(id, body, entry.room),
+                (State::Closed, body) => writer.change(id, Change::Close { body: body.unwrap_or_default() }),
+                (State::Open, Some(body)) => writer.change(id, Change::Set { body, room: entry.room }),
                 (State::Open, None) => {}
             }
         }

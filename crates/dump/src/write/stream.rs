@@ -18,6 +18,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use msprobe_tensor::memory::try_grow_bytes;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
@@ -25,6 +26,9 @@ use rustix::io::Errno;
 pub(super) const FILE_MODE: u32 = 0o640;
 /// Buffers that one large batch has blown up are not kept beyond this.
 const KEPT_BYTES: usize = 4 << 20;
+
+/// Room for the text that ends a document.
+const TAIL_BYTES: usize = 64;
 
 /// How the names change at a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +77,8 @@ pub struct StreamFile {
     /// What the visible file has and the spare has not.
     behind: Batch,
     failed: bool,
+    /// Memory for edits was refused: they are not complete.
+    is_short: bool,
     bytes_written: u64,
 }
 
@@ -104,6 +110,7 @@ impl StreamFile {
             pending: Batch { start, ..Batch::default() },
             behind: Batch { start, ..Batch::default() },
             failed: false,
+            is_short: false,
             bytes_written: 2 * text.len() as u64,
         };
         // Both files are the same now, so this is the time to learn what the file system can do.
@@ -119,7 +126,11 @@ impl StreamFile {
     /// Adds text before the tail, and tells where in the document it begins.
     pub fn append(&mut self, text: &str) -> u64 {
         let at = self.pending.end();
-        self.pending.appended.extend_from_slice(text.as_bytes());
+        if try_grow_bytes(&mut self.pending.appended, text.len() + TAIL_BYTES).is_ok() {
+            self.pending.appended.extend_from_slice(text.as_bytes());
+        } else {
+            self.is_short = true;
+        }
         at
     }
 
@@ -165,18 +176,31 @@ impl StreamFile {
     /// Makes all edits visible at once. After an error the visible file is as before, and nothing is written any
     /// more.
     pub fn commit(&mut self) -> io::Result<()> {
+        let done = self.try_commit();
+        if done.is_err() {
+            self.give_up();
+        }
+        done
+    }
+
+    /// The same, but after an error it can be tried again.
+    pub(super) fn try_commit(&mut self) -> io::Result<()> {
         if self.failed {
             return Err(io::Error::other("an earlier write failed"));
+        }
+        if self.is_short {
+            return Err(io::ErrorKind::OutOfMemory.into());
         }
         if self.pending.appended.is_empty() && self.pending.patches.is_empty() && !self.tail_changed {
             return Ok(());
         }
-        let done = self.try_commit();
-        if done.is_err() {
-            self.failed = true;
-            self.remove_spare();
-        }
-        done
+        self.write_pending()
+    }
+
+    /// Nothing is written any more.
+    pub(super) fn give_up(&mut self) {
+        self.failed = true;
+        self.remove_spare();
     }
 
     /// Makes all edits visible, and leaves only the visible file.
@@ -185,7 +209,7 @@ impl StreamFile {
         // The spare goes with `self`.
     }
 
-    fn try_commit(&mut self) -> io::Result<()> {
+    fn write_pending(&mut self) -> io::Result<()> {
         self.check_name()?;
         let mut written = 0;
         if let Some(spare) = &self.spare {

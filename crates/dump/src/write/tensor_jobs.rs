@@ -1,25 +1,18 @@
 //! One file of the pool: what it is made of, and how it gets its name.
 
 use std::fmt;
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use msprobe_tensor::{DType, TensorView, ViewError};
 
-use super::stream::FILE_MODE;
+use super::partial::PartialFile;
+use super::saved_file::FilePromise;
 
 /// What a file under way costs at least, so that many tiny ones are bounded too.
 pub(super) const LEAST_BYTES: usize = 4096;
-const PARTIAL_PREFIX: &str = ".part-";
-
-/// The process that writes a file of this temporary name.
-pub(super) fn owner_of_partial(name: &str) -> Option<u32> {
-    let (pid, _) = name.strip_prefix(PARTIAL_PREFIX)?.split_once('-')?;
-    pid.parse().ok()
-}
 
 /// A file to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +37,8 @@ pub(super) struct Job {
     pub(super) target: Target,
     pub(super) memory: Memory,
     pub(super) content: Content,
+    /// Whoever wants to know what becomes of it.
+    pub(super) promise: Option<FilePromise>,
 }
 
 /// What becomes of its memory.
@@ -89,30 +84,14 @@ pub(super) fn cost(buffer_bytes: usize) -> usize {
 }
 
 /// Writes a file under a temporary name, which becomes its real one when the file is whole.
-pub(super) fn write_file(target: &Target, memory: &Memory, content: Content, number: u64) -> io::Result<()> {
-    let name = format!("{PARTIAL_PREFIX}{}-{number}", std::process::id());
-    let partial = target.path.with_file_name(name);
-    let done = write_partial(&partial, target.modified, memory, content)
-        .and_then(|()| fs::rename(&partial, &target.path));
-    if done.is_err() {
-        // The first error is the one to report.
-        let _ = fs::remove_file(&partial);
-    }
-    done
-}
-
-fn write_partial(
-    partial: &Path,
-    modified: Option<SystemTime>,
-    memory: &Memory,
-    content: Content,
-) -> io::Result<()> {
-    let mut file: File =
-        OpenOptions::new().write(true).create(true).truncate(true).mode(FILE_MODE).open(partial)?;
-    file.set_permissions(Permissions::from_mode(FILE_MODE))?;
+pub(super) fn write_file(target: &Target, memory: &Memory, content: Content) -> io::Result<()> {
+    let mut partial = PartialFile::create(target.path.parent().unwrap_or(Path::new("")))?;
     match content {
-        Content::Tensor(fill) => fill(&mut file, &memory.view().map_err(io::Error::other)?)?,
-        Content::Text(text) => file.write_all(text().as_bytes())?,
+        Content::Tensor(fill) => fill(partial.file(), &memory.view().map_err(io::Error::other)?)?,
+        Content::Text(text) => partial.file().write_all(text().as_bytes())?,
     }
-    modified.map_or(Ok(()), |time| file.set_modified(time))
+    if let Some(time) = target.modified {
+        partial.file().set_modified(time)?;
+    }
+    partial.rename(&target.path)
 }

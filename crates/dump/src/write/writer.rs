@@ -10,19 +10,29 @@
 //! outgrows its room is written again at the end under the same name; readers of JSON take the last value of a
 //! repeated key, and those that keep the order of keys leave it where it first stood.
 //!
+//! A record that names tensor files is not written before it is known what became of them; those behind it wait. That
+//! cannot last for ever: files are written by threads that wait for nobody. What waits for files counts in
+//! [`QUEUE_BYTES`] like everything else.
+//!
 //! In a forked child the handle does nothing: the thread stayed with the parent, and so did the files.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Wake, Waker};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+
+use msprobe_tensor::memory;
 
 use super::error::WriteError;
 use super::files::StepFiles;
 use super::queue::{Batch, Queue};
 use super::records::{Change, Header};
+use super::reserve::Reserve;
+use super::saved_file::SavedFile;
+use super::tensors::TensorPool;
 
 /// Everything that is new is visible on disk after this time.
 pub const FLUSH_INTERVAL: Duration = Duration::from_millis(500);
@@ -56,8 +66,10 @@ pub struct StepWriter {
     process: u32,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shared {
+    /// The main file, for messages.
+    path: PathBuf,
     state: Mutex<State>,
     /// The thread waits here for work.
     work: Condvar,
@@ -74,6 +86,8 @@ struct State {
     in_flight_bytes: usize,
     flush_wanted: u64,
     flush_done: u64,
+    /// The number of the record before which everything is to be flushed.
+    flush_end: u64,
     stop: bool,
     /// The thread waits.
     waits: Option<Waits>,
@@ -95,6 +109,14 @@ impl Shared {
     }
 }
 
+/// A tensor file is there, or is not.
+impl Wake for Shared {
+    fn wake(self: Arc<Self>) {
+        self.lock().waits = None;
+        self.work.notify_one();
+    }
+}
+
 impl State {
     fn is_time_to_wake(&self) -> bool {
         let queue = &self.queue;
@@ -106,23 +128,51 @@ impl State {
         })
     }
 
-    /// Counts only what the thread can do something about: not records that wait for a body with nothing behind.
     fn is_full(&self) -> bool {
-        let queued_bytes = self.queue.ready_bytes() + self.queue.held_bytes();
-        !self.ended && queued_bytes + self.in_flight_bytes > QUEUE_BYTES
+        !self.ended && self.queue.all_bytes() + self.in_flight_bytes > QUEUE_BYTES
+    }
+
+    /// A file that has to be settled before everything asked for can be written.
+    fn unsettled(&mut self) -> Option<&SavedFile> {
+        let end = if self.stop { u64::MAX } else { self.flush_end };
+        self.queue.unsettled(end)
     }
 }
 
 impl StepWriter {
     /// Creates the files with no content, replacing those of an earlier run, and starts the thread.
     pub fn create(dir: &Path, header: &Header, files: Files) -> Result<StepWriter, WriteError> {
-        let files = StepFiles::create(dir, header, files)?;
-        let shared = Arc::new(Shared::default());
+        StepWriter::start(StepFiles::create(dir, header, files)?)
+    }
+
+    /// The same for a step with tensor files, which `pool` writes. Some room on the disk is kept for the JSON files:
+    /// when it is full, no more tensor files are written, and the index of what there is gets complete.
+    pub fn create_with_tensors(
+        dir: &Path,
+        header: &Header,
+        files: Files,
+        pool: &TensorPool,
+    ) -> Result<StepWriter, WriteError> {
+        let mut files = StepFiles::create(dir, header, files)?;
+        files.keep_room(Reserve::create(dir, pool)?);
+        StepWriter::start(files)
+    }
+
+    fn start(mut files: StepFiles) -> Result<StepWriter, WriteError> {
+        let path = files.path().to_owned();
+        let shared = Arc::new(Shared {
+            path: path.clone(),
+            state: Mutex::default(),
+            work: Condvar::new(),
+            done: Condvar::new(),
+            closed: AtomicBool::new(false),
+            bytes_written: AtomicU64::new(0),
+        });
         let worker = Worker { shared: Arc::clone(&shared), files, new_since: None, blocked_since: None };
         let thread = thread::Builder::new()
             .name("msprobe-json".to_owned())
             .spawn(move || worker.run())
-            .map_err(|error| WriteError::new(dir, &error))?;
+            .map_err(|error| WriteError::new(&path, &error))?;
         Ok(StepWriter { shared, thread: Mutex::new(Some(thread)), process: std::process::id() })
     }
 
@@ -138,19 +188,19 @@ impl StepWriter {
     /// Gives a body, encoded for depth 2, that may change. `capacity_bytes` are reserved in the file, the body
     /// included.
     pub fn set(&self, id: RecordId, body: String, capacity_bytes: usize) {
-        self.change(id, Change::Set { body, room: capacity_bytes });
+        self.change(id, Change::Set { body: body.into(), room: capacity_bytes });
     }
 
     /// Gives the final body, encoded for depth 2.
     pub fn close(&self, id: RecordId, body: String) {
-        self.change(id, Change::Close { body });
+        self.change(id, Change::Close { body: body.into() });
     }
 
     /// Adds a record that is final at once.
     pub fn append(&self, name: &str, body: String) {
         self.with(|queue| {
             let id = queue.open(name);
-            queue.change(id, Change::Close { body });
+            queue.change(id, Change::Close { body: body.into() });
         });
     }
 
@@ -185,6 +235,7 @@ impl StepWriter {
         }
         let mut state = self.shared.lock();
         state.flush_wanted += 1;
+        state.flush_end = state.queue.end();
         let ticket = state.flush_wanted;
         self.shared.work.notify_one();
         while !state.ended && state.flush_done < ticket {
@@ -241,7 +292,14 @@ impl StepWriter {
         if state.ended || state.stop {
             return None;
         }
+        if memory::is_short() {
+            // What was accepted is written; that takes less than what is given back.
+            state.failure.get_or_insert(WriteError::out_of_memory(&self.shared.path));
+            self.shared.closed.store(true, Ordering::Release);
+            return None;
+        }
         let result = add(&mut state.queue);
+        state.queue.advance();
         if state.is_time_to_wake() {
             state.waits = None;
             self.shared.work.notify_one();
@@ -301,7 +359,9 @@ impl Worker {
                 Task::Finish(batch) => {
                     let done = self.files.write(batch).and_then(|()| self.files.finish());
                     shared.bytes_written.store(self.files.bytes_written(), Ordering::Relaxed);
-                    shared.lock().failure = done.err();
+                    if let Err(failure) = done {
+                        shared.lock().failure.get_or_insert(failure);
+                    }
                     return;
                 }
             };
@@ -310,7 +370,7 @@ impl Worker {
             match done {
                 Ok(ticket) => state.flush_done = ticket.unwrap_or(state.flush_done),
                 Err(failure) => {
-                    state.failure = Some(failure);
+                    state.failure.get_or_insert(failure);
                     return;
                 }
             }
@@ -328,16 +388,22 @@ impl Worker {
         let shared = Arc::clone(&self.shared);
         let mut state = shared.lock();
         loop {
+            state.queue.look();
             let now = Instant::now();
             let due = self.note_times(&state, now);
-            let task = if state.stop {
+            let is_flush_wanted = state.flush_wanted > state.flush_done;
+            let awaited = if is_flush_wanted || state.stop { state.unsettled().cloned() } else { None };
+            let task = if state.stop && awaited.is_none() {
                 Some(Task::Finish(state.queue.take_last()))
-            } else if state.flush_wanted > state.flush_done {
+            } else if is_flush_wanted && awaited.is_none() {
                 let ticket = state.flush_wanted;
                 Some(Task::Flush(state.queue.take_forced(), ticket))
             } else if self.is_held_too_long(&state, now) {
                 Some(Task::Write(state.queue.take_forced()))
-            } else if state.queue.ready_bytes() >= FLUSH_BYTES || due.is_some_and(|due| due <= now) {
+            } else if state.queue.ready_bytes() >= FLUSH_BYTES
+                || due.is_some_and(|due| due <= now)
+                || (state.is_full() && state.queue.has_ready())
+            {
                 Some(Task::Write(state.queue.take_ready(FLUSH_BYTES)))
             } else {
                 None
@@ -348,6 +414,9 @@ impl Worker {
                 state.waits = None;
                 self.new_since = None;
                 return task;
+            }
+            if !self.wait_for_files(&mut state, awaited.as_ref()) {
+                continue;
             }
             state.waits = Some(Waits {
                 for_ready: self.new_since.is_none(),
@@ -362,6 +431,14 @@ impl Worker {
             };
             state.waits = None;
         }
+    }
+
+    /// Has the thread woken by the files whose fate it wants to know. False if one is settled meanwhile.
+    fn wait_for_files(&self, state: &mut State, awaited: Option<&SavedFile>) -> bool {
+        let waker = || Waker::from(Arc::clone(&self.shared));
+        let is_wanted = state.is_full() || !state.queue.has_ready();
+        let next = if is_wanted { state.queue.next_unsettled() } else { [None, None] };
+        next.into_iter().flatten().chain(awaited).all(|file| file.wake_when_settled(waker()))
     }
 
     /// Notes since when things wait, and tells when the next of them is due.

@@ -146,6 +146,13 @@ impl Adapter {
         self.object(py).call_method1(intern!(py, "special"), (tensor,))?.extract()
     }
 
+    /// What can be measured of a tensor whose elements do not lie in memory as they count. `whole`: also what
+    /// belongs into a file.
+    pub(crate) fn form<'py>(&self, tensor: &Bound<'py, PyAny>, whole: bool) -> PyResult<Form<'py>> {
+        let py = tensor.py();
+        self.object(py).call_method1(intern!(py, "form"), (tensor, whole))?.extract()
+    }
+
     /// The elements of a tensor that is not in host memory, or that is stored lazily, in host memory; `None` if it
     /// has none.
     pub(crate) fn on_host<'py>(&self, tensor: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
@@ -169,6 +176,12 @@ impl Adapter {
     pub(crate) fn describe_stack(&self, frame: &Bound<'_, PyAny>) -> PyResult<(Vec<String>, bool)> {
         let py = frame.py();
         self.object(py).call_method1(intern!(py, "describe_stack"), (frame,))?.extract()
+    }
+
+    /// Whether code is the way into what the framework has compiled.
+    pub(crate) fn is_compiled_code(&self, code: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let py = code.py();
+        self.object(py).call_method1(intern!(py, "is_compiled_code"), (code,))?.extract()
     }
 
     pub(crate) fn is_grad_enabled(&self, py: Python<'_>) -> PyResult<bool> {
@@ -203,6 +216,19 @@ impl Adapter {
             error.write_unraisable(py, None);
         }
     }
+}
+
+/// See [`Adapter::form`], and `msprobe.pytorch.hooks.forms.Form` for what each means.
+#[derive(FromPyObject)]
+pub(crate) struct Form<'py> {
+    pub(crate) plain: Option<Bound<'py, PyAny>>,
+    pub(crate) shape: Vec<usize>,
+    pub(crate) zeros: u64,
+    pub(crate) whole: Option<Bound<'py, PyAny>>,
+    pub(crate) too_large: Option<String>,
+    pub(crate) layout: Option<String>,
+    pub(crate) parts: Option<String>,
+    pub(crate) unmeasured: Option<String>,
 }
 
 /// See [`Adapter::special`].

@@ -45,6 +45,9 @@ impl Collector {
         let py = args.py();
         let collector = &session.collector;
         session.note_call(py);
+        if session.is_compiled(frame) {
+            return None;
+        }
         let mut call = collector.api_begin(ApiId(api))?;
         if call.selected {
             match session.stack(frame) {
@@ -107,11 +110,16 @@ impl Collector {
         }
     }
 
+    /// From now on calls made by compiled code are looked for, and left out.
+    fn watch_compiled(&self) {
+        self.session().compiled.watch();
+    }
+
     /// The call did not return a result: what is known of it is written.
     fn api_fail(&self, py: Python<'_>, call: &ApiCall) {
         let session = self.session();
         if let Some(call) = call.take()
-            && session.collector.api_finish(call, None) == Finished::Tell
+            && session.collector.api_fail(call) == Finished::Tell
         {
             session.tell(py);
         }
@@ -165,6 +173,7 @@ impl Collector {
                 });
             }
             encode(Saving::Now);
+            session.collector.tensors_saved(&name);
             session.tell(py);
         }
         Some((api, index, name))
@@ -298,6 +307,7 @@ fn record_backward(
     let finished = session.collector.backward_record(&name, saving, encoded_input, encoded_output);
     if finished == Finished::SaveTensors {
         encode_both(Saving::Now);
+        session.collector.tensors_saved(&name);
     }
     if finished != Finished::Done {
         session.tell(py);

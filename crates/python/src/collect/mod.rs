@@ -5,6 +5,7 @@ mod adapter;
 mod api;
 mod frames;
 mod module;
+mod odd;
 mod session;
 mod shared;
 mod step;
@@ -15,6 +16,7 @@ mod walk;
 use std::sync::Arc;
 
 use msprobe_dump::write::TensorPool;
+use msprobe_tensor::memory::Fund;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
@@ -42,6 +44,8 @@ impl Collector {
     #[new]
     fn new(config: &Bound<'_, PyConfig>, adapter: Bound<'_, PyAny>) -> PyResult<Collector> {
         let py = adapter.py();
+        // Without it collection ends as well, only less gently.
+        Fund::fill();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = rayon::ThreadPoolBuilder::new()
             .num_threads(cores.min(MEASURING_THREADS))

@@ -166,6 +166,7 @@ impl Collector {
             for (of_output, position, gradient) in held.unwrap_or_default() {
                 encode_gradient(session, &name, of_output, position, gradient.bind(py), Saving::Now);
             }
+            session.collector.tensors_saved(&name);
         }
         if finished != Finished::Done {
             session.tell(py);
@@ -218,6 +219,7 @@ impl EndedModule<'_, '_> {
         if finished == Finished::SaveTensors {
             save_inputs(session, name, args, kwargs);
             encode(Saving::Now);
+            collector.tensors_saved(name);
         }
         if finished != Finished::Done {
             session.tell(py);
@@ -326,6 +328,7 @@ impl ParameterHook {
         let finished = session.collector.gradient(self.module, &name, &self.parameter, encoded);
         if finished == Finished::SaveTensors {
             encode(Saving::Now);
+            session.collector.tensors_saved(&name);
         }
         if finished != Finished::Done {
             session.tell(py);

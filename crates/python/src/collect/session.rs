@@ -8,7 +8,7 @@ use pyo3::types::PyTuple;
 use rayon::ThreadPool;
 
 use super::adapter::{Adapter, Kind};
-use super::frames::{SeenCode, stack_of};
+use super::frames::{CompiledCode, SeenCode, stack_of};
 use super::module::Held;
 use super::shared::Shared;
 use super::walk::Walk;
@@ -24,6 +24,7 @@ pub(crate) struct Session {
     /// Statistics cannot wait for the end of the step: checksums need the elements, overflow checks the answer.
     pub(crate) decides_at_once: bool,
     pub(crate) held: Held,
+    pub(crate) compiled: CompiledCode,
     seen_code: SeenCode,
 }
 
@@ -43,12 +44,18 @@ impl Session {
             describe,
             decides_at_once,
             held: Held::default(),
+            compiled: CompiledCode::default(),
             seen_code: SeenCode::default(),
         }
     }
 
     pub(crate) fn stack(&self, frame: &Bound<'_, PyAny>) -> PyResult<StackRef> {
         stack_of(&self.collector, &self.adapter, &self.seen_code, frame)
+    }
+
+    /// Whether a call is made by compiled code, which is recorded from outside only.
+    pub(crate) fn is_compiled(&self, frame: &Bound<'_, PyAny>) -> bool {
+        self.compiled.runs_in(&self.adapter, frame).unwrap_or(false)
     }
 
     /// Whether a call is given tensors, not inside of containers, that require gradients.
@@ -90,7 +97,10 @@ impl Session {
         encode: impl FnOnce(Walk<'_>) -> PyResult<Encoded>,
     ) -> Option<Encoded> {
         match encode(Walk::new(self, encoder)) {
-            Ok(encoded) => Some(encoded),
+            Ok(encoded) => {
+                self.collector.note_unmeasured(&encoded);
+                Some(encoded)
+            }
             Err(error) => {
                 self.adapter.failed(py, phase, name, &error);
                 None

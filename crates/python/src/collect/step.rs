@@ -51,7 +51,12 @@ impl Collector {
         };
         let files = if is_debug { Files::Debug } else { Files::Dump };
         let writer = py
-            .detach(|| StepWriter::create(dir.path(), &header, files))
+            .detach(|| match &tensor_dir {
+                Some(_) => {
+                    StepWriter::create_with_tensors(dir.path(), &header, files, session.collector.pool())
+                }
+                None => StepWriter::create(dir.path(), &header, files),
+            })
             .map_err(|error| PyOSError::new_err(error.to_string()))?;
         py.detach(|| session.collector.open_step(StepPlace { sink: writer.into(), tensor_dir }));
         let earlier = dir.earlier.map(|earlier| (earlier.json_files, earlier.tensor_files));
@@ -70,6 +75,18 @@ impl Collector {
         let error = py.detach(|| session.collector.flush(&fetched)).err();
         self.tell_of_flight(py);
         Ok(error)
+    }
+
+    /// What of this step could not be measured, in one line; `None` if nothing, or nothing new.
+    fn unmeasured(&self) -> Option<String> {
+        self.session().collector.take_unmeasured()
+    }
+
+    /// What to say of filters that nothing in the step so far is named by; each part once in a run.
+    fn take_unmatched(&self, py: Python<'_>) -> Vec<String> {
+        let session = self.session();
+        let unmatched = py.detach(|| session.collector.take_unmatched());
+        unmatched.iter().map(ToString::to_string).collect()
     }
 
     /// Ends the step: files are finished, counters start again.

@@ -1,7 +1,8 @@
 //! Tensors of the framework where they lie: a handful of attribute reads, no copy.
 
 use msprobe_collect::{Measured, measure};
-use msprobe_tensor::{DType, Endian, TensorView, on_this_thread};
+use msprobe_dump::write::SavedFile;
+use msprobe_tensor::{DType, Endian, TensorView, crc32, crc32_of_bytes, on_this_thread};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -40,8 +41,8 @@ pub(crate) enum Reading {
         /// What to ask for later.
         ticket: usize,
     },
-    /// There are none.
-    Unreadable(HostTensor),
+    /// They do not lie in memory as they count, or not at all: the adapter knows more.
+    Odd,
 }
 
 impl HostTensor {
@@ -70,6 +71,15 @@ impl HostTensor {
         view.map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
+    /// The checksum of the elements.
+    pub(crate) fn checksum(&self, py: Python<'_>) -> PyResult<u32> {
+        if self.numel() == 0 {
+            return Ok(crc32_of_bytes(&[]));
+        }
+        let view = self.view()?;
+        Ok(py.detach(|| crc32(&view)))
+    }
+
     fn known_dtype(&self) -> PyResult<DType> {
         let name = &self.dtype.name;
         self.dtype
@@ -83,7 +93,10 @@ impl Session {
     /// checksums, or a decision now); otherwise its accelerator is asked for the statistics.
     pub(crate) fn read(&self, tensor: &Bound<'_, PyAny>, saves: bool) -> PyResult<Reading> {
         let py = tensor.py();
-        let (dtype, shape) = self.dtype_and_shape(tensor)?;
+        let dtype = self.dtype(tensor)?;
+        // Nested tensors have no shape and say so by raising.
+        let shape = tensor.getattr(intern!(py, "shape")).and_then(|shape| int_tuple(&shape));
+        let (Some(_), Ok(shape)) = (dtype.dtype, shape) else { return Ok(Reading::Odd) };
         let outline =
             |dtype, shape| HostTensor { dtype, shape, strides: Vec::new(), address: 0, _owner: None };
         if shape.contains(&0) {
@@ -96,20 +109,26 @@ impl Session {
             {
                 return Ok(Reading::Deferred { tensor: outline(dtype, shape), ticket });
             }
-            return match self.adapter.on_host(tensor)? {
-                Some(copy) => Ok(self.read_host(&copy, dtype, shape, Some(copy.clone().unbind()))),
-                None => Ok(Reading::Unreadable(outline(dtype, shape))),
-            };
+            return self.read_copy(tensor, dtype, shape);
         }
         let lazily = |name: &Py<PyAny>| name.bind(py).call1((tensor,))?.extract::<bool>();
         let is_complex = matches!(dtype.dtype, Some(DType::C64 | DType::C128));
         if lazily(&self.adapter.is_neg)? || (is_complex && lazily(&self.adapter.is_conj)?) {
-            return match self.adapter.on_host(tensor)? {
-                Some(copy) => Ok(self.read_host(&copy, dtype, shape, Some(copy.clone().unbind()))),
-                None => Ok(Reading::Unreadable(outline(dtype, shape))),
-            };
+            return self.read_copy(tensor, dtype, shape);
         }
         Ok(self.read_host(tensor, dtype, shape, None))
+    }
+
+    fn read_copy(
+        &self,
+        tensor: &Bound<'_, PyAny>,
+        dtype: KnownDType,
+        shape: Vec<usize>,
+    ) -> PyResult<Reading> {
+        Ok(match self.adapter.on_host(tensor)? {
+            Some(copy) => self.read_host(&copy, dtype, shape, Some(copy.clone().unbind())),
+            None => Reading::Odd,
+        })
     }
 
     fn read_host(
@@ -120,34 +139,19 @@ impl Session {
         owner: Option<Py<PyAny>>,
     ) -> Reading {
         let py = tensor.py();
-        let mut read = HostTensor { dtype, shape, strides: Vec::new(), address: 0, _owner: owner };
-        if read.dtype.dtype.is_none() {
-            return Reading::Unreadable(read);
-        }
         // Sparse and functional tensors have no memory of their own to point at, and say so by raising.
         let address = self.adapter.data_ptr.bind(py).call1((tensor,)).and_then(|address| address.extract());
         let strides = self.adapter.stride.bind(py).call1((tensor,)).and_then(|strides| int_tuple(&strides));
         match (address, strides) {
             (Ok(address), Ok(strides)) if address != 0 => {
-                read.address = address;
-                read.strides = strides;
-                Reading::Host(read)
+                Reading::Host(HostTensor { dtype, shape, strides, address, _owner: owner })
             }
-            _ => Reading::Unreadable(read),
+            _ => Reading::Odd,
         }
     }
 
-    /// Dtype and shape of a tensor whose elements are out of reach.
-    pub(crate) fn describe_only(&self, tensor: &Bound<'_, PyAny>) -> PyResult<HostTensor> {
-        let (dtype, shape) = self.dtype_and_shape(tensor)?;
-        Ok(HostTensor { dtype, shape, strides: Vec::new(), address: 0, _owner: None })
-    }
-
-    fn dtype_and_shape(&self, tensor: &Bound<'_, PyAny>) -> PyResult<(KnownDType, Vec<usize>)> {
-        let py = tensor.py();
-        let dtype = self.adapter.dtype(&tensor.getattr(intern!(py, "dtype"))?)?;
-        let shape = int_tuple(&tensor.getattr(intern!(py, "shape"))?)?;
-        Ok((dtype, shape))
+    pub(crate) fn dtype(&self, tensor: &Bound<'_, PyAny>) -> PyResult<KnownDType> {
+        self.adapter.dtype(&tensor.getattr(intern!(tensor.py(), "dtype"))?)
     }
 
     /// The figures of a tensor, from before if it has not changed since.
@@ -181,17 +185,16 @@ impl Session {
     }
 
     /// Hands a tensor to the writers of files, which copy it before this returns.
-    pub(crate) fn save(&self, py: Python<'_>, file: &str, tensor: &HostTensor) -> PyResult<()> {
+    pub(crate) fn save(&self, py: Python<'_>, file: &str, tensor: &HostTensor) -> PyResult<SavedFile> {
         let view = if tensor.numel() == 0 { None } else { Some(tensor.view()?) };
-        match view {
+        Ok(match view {
             Some(view) => py.detach(|| self.collector.save_tensor(file, &view)),
             None => {
                 let view = TensorView::contiguous(tensor.known_dtype()?, tensor.shape.clone(), &[])
                     .map_err(|error| PyValueError::new_err(error.to_string()))?;
-                self.collector.save_tensor(file, &view);
+                self.collector.save_tensor(file, &view)
             }
-        }
-        Ok(())
+        })
     }
 
     /// A numpy array, if its elements can be read, and the name of its dtype.
@@ -214,8 +217,7 @@ pub(crate) fn measure_array(py: Python<'_>, array: &Described) -> PyResult<Measu
 fn empty(dtype: KnownDType, shape: Vec<usize>) -> Reading {
     let strides = vec![0; shape.len()];
     let address = std::ptr::NonNull::<u64>::dangling().as_ptr() as usize;
-    let tensor = HostTensor { dtype, shape, strides, address, _owner: None };
-    if tensor.dtype.dtype.is_some() { Reading::Host(tensor) } else { Reading::Unreadable(tensor) }
+    Reading::Host(HostTensor { dtype, shape, strides, address, _owner: None })
 }
 
 fn empty_view(dtype: DType) -> PyResult<TensorView<'static>> {

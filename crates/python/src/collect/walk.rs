@@ -1,7 +1,7 @@
 //! Python values as they are written: walks arguments and results and tells an [`Encoder`] about them.
 
 use msprobe_collect::{
-    Encoded, Encoder, Figures, LeafPlace, Measured, NumberStyle, Placement, PlacementKind, TensorValue,
+    Encoded, Encoder, Figures, Form, LeafPlace, Measured, NumberStyle, Placement, PlacementKind, TensorValue,
 };
 use pyo3::exceptions::{PyRecursionError, PyValueError};
 use pyo3::intern;
@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple};
 
 use super::adapter::Kind;
+use super::odd::OddTensor;
 use super::session::Session;
 use super::tensors::{HostTensor, Reading, measure_array};
 
@@ -245,7 +246,7 @@ impl<'a> Walk<'a> {
         };
         match special.plain {
             Some(plain) => self.tensor(&plain, &appearance),
-            None => self.unreadable(value, &appearance),
+            None => self.odd_tensor(value, &appearance),
         }
     }
 
@@ -260,26 +261,59 @@ impl<'a> Walk<'a> {
             Reading::Host(tensor) => {
                 let measured = session.measure(value, &tensor)?;
                 if saves {
-                    session.save(value.py(), &self.encoder.tensor_file(), &tensor)?;
+                    let file = session.save(value.py(), &self.encoder.tensor_file(), &tensor)?;
+                    self.encoder.note_file(file);
                 }
-                self.write_tensor(&tensor, appearance, requires_grad, Figures::Known(&measured), true);
+                self.write_tensor(&tensor, appearance, requires_grad, Figures::Known(&measured));
             }
             Reading::Deferred { tensor, ticket } => {
-                self.write_tensor(&tensor, appearance, requires_grad, Figures::Deferred(ticket), true);
+                self.write_tensor(&tensor, appearance, requires_grad, Figures::Deferred(ticket));
             }
-            Reading::Unreadable(tensor) => {
-                let nothing = Measured::unreadable();
-                self.write_tensor(&tensor, appearance, requires_grad, Figures::Known(&nothing), false);
-            }
+            Reading::Odd => self.odd_tensor(value, appearance)?,
         }
         Ok(())
     }
 
-    fn unreadable(&mut self, value: &Bound<'_, PyAny>, appearance: &Appearance<'_>) -> PyResult<()> {
-        let tensor = self.session.describe_only(value)?;
+    /// A tensor whose elements do not lie in memory as they count: what the adapter makes of it is measured.
+    fn odd_tensor(&mut self, value: &Bound<'_, PyAny>, appearance: &Appearance<'_>) -> PyResult<()> {
+        let (session, py) = (self.session, value.py());
+        let requires_grad = match appearance.requires_grad {
+            Some(known) => known,
+            None => value.getattr(intern!(py, "requires_grad"))?.extract()?,
+        };
+        let dtype = session.dtype(value)?;
+        let saves = self.encoder.saves_now();
+        let checks = session.collector.wants_crc32();
+        let form = session.adapter.form(value, saves || checks)?;
+        let measured = OddTensor { form: &form, saves, checks }.measure(session, &mut self.encoder, py)?;
+        let is_incomplete = checks || self.encoder.may_save();
+        let unmeasured = match &measured {
+            Some(_) => form.too_large.as_deref().filter(|_| is_incomplete),
+            // There may be no elements at all.
+            None if form.plain.is_none() => form.unmeasured.as_deref(),
+            None => Some("its elements cannot be reached"),
+        };
         let nothing = Measured::unreadable();
-        let requires_grad = appearance.requires_grad.unwrap_or(false);
-        self.write_tensor(&tensor, appearance, requires_grad, Figures::Known(&nothing), false);
+        let (figures, stored) = match &measured {
+            Some((figures, stored)) => (figures.as_figures(), Some(&*stored.name)),
+            None => (Figures::Known(&nothing), None),
+        };
+        self.encoder.tensor(&TensorValue {
+            kind: appearance.kind,
+            dtype: &dtype.name,
+            shape: &form.shape,
+            requires_grad: Some(requires_grad),
+            style: NumberStyle::Torch,
+            figures,
+            placement: appearance.placement,
+            form: Form {
+                layout: form.layout.as_deref(),
+                parts: form.parts.as_deref(),
+                stored_dtype: stored.filter(|stored| **stored != *dtype.name),
+                unmeasured,
+            },
+            is_saveable: measured.is_some() && form.too_large.is_none(),
+        });
         Ok(())
     }
 
@@ -289,7 +323,6 @@ impl<'a> Walk<'a> {
         appearance: &Appearance<'_>,
         requires_grad: bool,
         figures: Figures<'_>,
-        is_saveable: bool,
     ) {
         self.encoder.tensor(&TensorValue {
             kind: appearance.kind,
@@ -299,7 +332,8 @@ impl<'a> Walk<'a> {
             style: NumberStyle::Torch,
             figures,
             placement: appearance.placement,
-            is_saveable,
+            form: Form::default(),
+            is_saveable: true,
         });
     }
 
@@ -311,11 +345,13 @@ impl<'a> Walk<'a> {
             None => Measured::unreadable(),
         };
         let shape: Vec<usize> = value.getattr(intern!(value.py(), "shape"))?.extract()?;
+        let unmeasured = array.is_none().then(|| format!("elements of {dtype} cannot be read"));
         let saves = self.encoder.saves_now();
         if let (true, Some(array)) = (saves, &array) {
             let view = array.view()?;
             let file = self.encoder.tensor_file();
-            value.py().detach(|| session.collector.save_tensor(&file, &view));
+            let saved = value.py().detach(|| session.collector.save_tensor(&file, &view));
+            self.encoder.note_file(saved);
         }
         self.encoder.tensor(&TensorValue {
             kind: "numpy.ndarray",
@@ -325,6 +361,7 @@ impl<'a> Walk<'a> {
             style: NumberStyle::Numpy,
             figures: Figures::Known(&measured),
             placement: None,
+            form: Form { unmeasured: unmeasured.as_deref(), ..Form::default() },
             is_saveable: array.is_some(),
         });
         Ok(())

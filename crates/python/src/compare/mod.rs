@@ -11,12 +11,15 @@ use msprobe_compare::error::{Code, CompareError};
 use msprobe_compare::merge_result;
 use msprobe_compare::run::{self, DataMapping, Form, Formats, MappingChoice, Mappings, Outcome, StackSource};
 use msprobe_compare::static_graph;
-use msprobe_compare::verdict::Tolerances;
+use msprobe_compare::verdict::{Allowed, Tolerances};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-/// The verdict's paragraph, and the files that were written.
+/// The answer, line by line, and the files that were written.
 type Answer = (String, Vec<PathBuf>);
+
+/// Columns of the answer: scripts rarely print to a terminal.
+const WIDTH: usize = 100;
 
 /// The dict that `msprobe.core.compare.options` describes.
 #[derive(FromPyObject)]
@@ -35,6 +38,7 @@ pub(crate) struct PyOptions {
     log_rows: bool,
     first_difference: bool,
     tolerance: String,
+    allow_incomplete: String,
 }
 
 /// What can be switched on, or be a file.
@@ -97,6 +101,7 @@ impl PyOptions {
             first_difference: self.first_difference,
             // Filled in where a wrong one can be logged.
             tolerances: Tolerances::default(),
+            allowed: Allowed::default(),
         })
     }
 }
@@ -107,15 +112,28 @@ fn compare(
     log: &Bound<'_, PyAny>,
     work: impl FnOnce(&run::Options, &dyn Console) -> Result<Outcome, CompareError> + Send,
 ) -> PyResult<Answer> {
-    let tolerance = options.tolerance.clone();
+    let (tolerance, allowed) = (options.tolerance.clone(), options.allow_incomplete.clone());
     let mut options = options.resolve()?;
     relay::run(py, log, |console| {
         options.tolerances = Tolerances::default().with(&tolerance).map_err(CompareError::in_setup)?;
+        options.allowed = Allowed::parse(&allowed).map_err(CompareError::in_setup)?;
         let outcome = work(&options, console)?;
         let verdict = outcome.write_verdict(&options.output, &options.tolerances, console)?;
-        let paragraph = outcome.paragraph();
+        let answer = outcome.lines(WIDTH).join("\n");
         let files = outcome.parts.into_iter().flat_map(|part| part.files);
-        Ok((paragraph, files.chain([verdict]).collect()))
+        Ok((answer, files.chain([verdict]).collect()))
+    })
+}
+
+/// A path as it is, or the only dump below the directory it names. A path that leads nowhere is left to those who use it.
+#[pyfunction]
+pub(crate) fn find_dump(py: Python<'_>, path: PathBuf, log: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
+    if path.exists() {
+        return Ok(path);
+    }
+    relay::run(py, log, |console| match run::find_dump(&path, console) {
+        Err(error) if error.code == Code::IllegalPath => Ok(path),
+        found => found,
     })
 }
 
@@ -131,7 +149,7 @@ pub(crate) fn compare_files(
 ) -> PyResult<Answer> {
     compare(py, options, log, |options, console| {
         let (part, failures) = run::compare_files(&target, &golden, suffix, options, console)?;
-        Ok(Outcome { parts: vec![part], failures })
+        Ok(Outcome { parts: vec![part], failures, ..Outcome::default() })
     })
 }
 
@@ -198,6 +216,7 @@ pub(crate) fn merge_tables(
     log: &Bound<'_, PyAny>,
 ) -> PyResult<PathBuf> {
     relay::run(py, log, |console| merge_result::merge_result(&input_dir, &output_dir, &config, console))
+        .map(|merged| merged.path)
 }
 
 /// `msprobe.core.common.exceptions.CompareException` with the number scripts test for.

@@ -87,8 +87,8 @@ pub(crate) fn compare_key(
                 .collect();
             BTreeMap::from([(key.clone(), placed.into_iter().collect())])
         });
-        for compared in compare_found(runs, console) {
-            let written = publish(&table, &Silent, |path| write_key_workbook(path, &compared.rows));
+        for compared in compare_found(runs, console).keys {
+            let written = publish(&table, console, |file| write_key_workbook(file, &compared.rows));
             if let Err(error) = written {
                 console.error(&format!("Error processing tag {key}: {error}"));
             }

@@ -45,6 +45,7 @@ impl Block {
                 Fill::Plain => b'0',
                 Fill::Yellow => b'1',
                 Fill::Red => b'2',
+                Fill::Blue => b'3',
             });
             let mut sink = RowSink { columns: &mut block.columns, next: 0, scratch: &mut scratch };
             source.cells(row, &mut sink);

@@ -14,11 +14,20 @@ function niceTicks(low, high, most, whole) {
   return ticks;
 }
 
-// The vertical range of some curves: all values that can be drawn, the threshold, and some room.
-function rangeOf(curves, threshold) {
-  let low = threshold ?? Infinity;
-  let high = threshold ?? -Infinity;
-  for (const { values } of curves) {
+// The levels a curve is held against at one place.
+function limitsAt({ limits }, at) {
+  return limits.filter(([from, to]) => from <= at && at <= to).map(([, , level]) => level);
+}
+
+// The vertical range of some curves: all values that can be drawn, the limits some value is below, and some room.
+function rangeOf(curves) {
+  let low = Infinity;
+  let high = -Infinity;
+  for (const { values, limits } of curves) {
+    for (const [from, to, level] of limits) {
+      const isBelow = values.slice(from, to + 1).some((value) => Number.isFinite(value) && value < level);
+      if (isBelow && level > high) high = level;
+    }
     for (const value of values) {
       if (!Number.isFinite(value)) continue;
       if (value < low) low = value;
@@ -68,9 +77,9 @@ function palette() {
   return { ink: of("ink"), soft: of("soft"), line: of("line"), accent: of("accent"), bad: of("bad"), warning: of("warning"), card: of("card"), font: getComputedStyle(document.body).fontFamily };
 }
 
-// Draws a curve and returns where its values stand. `shape` has width, height, large, range, xs, threshold, cursor.
+// Draws a curve and returns where its values stand. `shape` has width, height, large, range, xs, cursor.
 function drawChart(canvas, curve, shape, colours) {
-  const { width, height, large, range, xs, threshold } = shape;
+  const { width, height, large, range, xs } = shape;
   const ratio = window.devicePixelRatio || 1;
   canvas.width = Math.round(width * ratio);
   canvas.height = Math.round(height * ratio);
@@ -114,12 +123,14 @@ function drawChart(canvas, curve, shape, colours) {
   pen.fillStyle = colours.bad;
   for (const at of curve.flagged) pen.fillRect(places[at] - 1.5, box.top, 3, box.bottom - box.top);
   pen.globalAlpha = 1;
-  if (threshold !== null && threshold >= range.low && threshold <= range.high) {
-    pen.strokeStyle = colours.warning;
-    pen.setLineDash([5, 4]);
-    stroke(pen, [[box.left, yOf(threshold)], [box.right, yOf(threshold)]]);
-    pen.setLineDash([]);
+  pen.strokeStyle = colours.warning;
+  pen.setLineDash([5, 4]);
+  for (const [from, to, level] of curve.limits) {
+    if (level < range.low || level > range.high) continue;
+    const half = from === to ? 8 : 0;
+    stroke(pen, [[Math.max(box.left, places[from] - half), yOf(level)], [Math.min(box.right, places[to] + half), yOf(level)]]);
   }
+  pen.setLineDash([]);
   drawLine(pen, curve.values, places, yOf, box.right - box.left, { colour: colours.accent, thickness: large ? 2 : 1.5 });
   pen.fillStyle = colours.bad;
   for (const at of curve.flagged) {

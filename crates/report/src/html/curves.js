@@ -10,8 +10,8 @@ const TONES = ["bad", "warning", "good"];
 function loadCurves() {
   const curves = [];
   for (const script of document.querySelectorAll("script.curves")) {
-    for (const [name, note, tone, values, flagged] of JSON.parse(script.textContent)) {
-      curves.push({ name, note, tone, values, flagged, words: `${name}\n${note}`.toLowerCase() });
+    for (const [name, note, tone, values, flagged, limits] of JSON.parse(script.textContent)) {
+      curves.push({ name, note, tone, values, flagged, limits, words: `${name}\n${note}`.toLowerCase() });
     }
     script.remove();
   }
@@ -160,9 +160,9 @@ class CurvesView {
   }
 
   shape(curve, width, height, large) {
-    const { xs, threshold } = this.described;
-    if (this.same) this.common ||= rangeOf(this.all, threshold);
-    return { width, height, large, xs, threshold, range: this.same ? this.common : rangeOf([curve], threshold) };
+    const { xs } = this.described;
+    if (this.same) this.common ||= rangeOf(this.all);
+    return { width, height, large, xs, range: this.same ? this.common : rangeOf([curve]) };
   }
 
   // The large chart, which is filled when a card is clicked.
@@ -221,12 +221,13 @@ class CurvesView {
   read(cursor) {
     this.cursor = cursor;
     this.redraw();
-    const { xs, xLabel, threshold } = this.described;
-    const limit = threshold === null ? "" : ` · ${WORDS.threshold} ${readable(threshold)}`;
+    const { xs, xLabel } = this.described;
     if (cursor === undefined) {
-      this.reading.textContent = WORDS.readHint + limit;
+      this.reading.textContent = WORDS.readHint;
       return;
     }
+    const levels = limitsAt(this.curve, cursor).map((level) => readable(level));
+    const limit = levels.length ? ` · ${WORDS.threshold} ${levels.join(", ")}` : "";
     const flag = this.curve.flagged.includes(cursor) ? ` · ${WORDS.flagged}` : "";
     this.reading.textContent = `${xLabel} ${xs[cursor]}: ${readable(this.curve.values[cursor])}${flag}${limit}`;
   }

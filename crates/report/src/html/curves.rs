@@ -14,8 +14,8 @@ use crate::sheet_json::push_string;
 pub(super) const STYLE: &str = include_str!("curves.css");
 pub(super) const SCRIPTS: [&str; 2] = [include_str!("chart.js"), include_str!("curves.js")];
 
-/// Cells of a curve that are not values: its name, note, tone and flags.
-const OTHER_CELLS: usize = 4;
+/// Cells of a curve that are not values: its name, note, tone, flags and limits.
+const OTHER_CELLS: usize = 5;
 
 /// A section of curves.
 pub struct Curves<'a> {
@@ -25,8 +25,6 @@ pub struct Curves<'a> {
     pub x_label: String,
     /// Where the values of all curves stand, going up.
     pub xs: Vec<i64>,
-    /// A value that is drawn as a line across every curve.
-    pub threshold: Option<f64>,
     /// The curves, in the order in which they are shown.
     pub series: &'a dyn CurveSeries,
 }
@@ -55,6 +53,23 @@ pub trait CurveSeries: Sync {
 
     /// Which of the `xs` are marked, by their place.
     fn flagged(&self, index: usize) -> Vec<usize>;
+
+    /// Levels a curve is held against, each over the places it holds for.
+    fn limits(&self, index: usize) -> Vec<Limit> {
+        let _ = index;
+        Vec::new()
+    }
+}
+
+/// A level that is drawn as a line from one place to another; where both are the same, as a short one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limit {
+    /// The first of the `xs` it holds for, by its place.
+    pub from: usize,
+    /// The last one.
+    pub to: usize,
+    /// The level.
+    pub value: f64,
 }
 
 impl Curves<'_> {
@@ -65,7 +80,6 @@ impl Curves<'_> {
             "count": self.series.len(),
             "xLabel": self.x_label,
             "xs": self.xs,
-            "threshold": self.threshold.filter(|value| value.is_finite()),
         });
         let mut piece = b"<script type=\"application/json\" id=\"curves\">".to_vec();
         push_for_script(&mut piece, described.to_string().as_bytes());
@@ -84,7 +98,7 @@ impl Curves<'_> {
         )
     }
 
-    /// `[[name,note,tone,[value,…],[flagged,…]],…]`.
+    /// `[[name,note,tone,[value,…],[flagged,…],[[from,to,level],…]],…]`.
     fn block(&self, range: Range<usize>) -> Vec<u8> {
         let mut json = vec![b'['];
         for index in range {
@@ -113,6 +127,19 @@ impl Curves<'_> {
                     json.push(b',');
                 }
                 push_integer(&mut json, flag);
+            }
+            json.extend_from_slice(b"],[");
+            let limits = self.series.limits(index);
+            let drawn =
+                |limit: &Limit| limit.value.is_finite() && limit.from <= limit.to && limit.to < self.xs.len();
+            for (place, limit) in limits.into_iter().filter(drawn).enumerate() {
+                json.extend_from_slice(if place > 0 { b",[" } else { b"[" });
+                push_integer(&mut json, limit.from);
+                json.push(b',');
+                push_integer(&mut json, limit.to);
+                json.push(b',');
+                push_value(&mut json, limit.value);
+                json.push(b']');
             }
             json.extend_from_slice(b"]]");
         }

@@ -4,7 +4,7 @@ const ROW_HEIGHT = 27;
 // Browsers cannot scroll further than this; longer tables are scrolled in proportion.
 const HIGHEST = 8000000;
 const SPARE_ROWS = 12;
-const FILL_NAMES = ["", "yellow", "red"];
+const FILL_NAMES = ["", "yellow", "red", "blue"];
 
 function element(tag, className, text) {
   const made = document.createElement(tag);

@@ -13,7 +13,7 @@ use std::io::{self, Write};
 use serde_json::json;
 
 use self::blocks::{Block, ROWS_PER_BLOCK};
-pub use self::curves::{CurveSeries, Curves};
+pub use self::curves::{CurveSeries, Curves, Limit};
 pub use self::timeline::{Lane, Link, Mark, Span, Timeline};
 use crate::ordered::in_order;
 use crate::sheet::SheetRows;

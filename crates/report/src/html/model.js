@@ -202,7 +202,7 @@ function filterRows(table, { search, perColumn, fills }) {
     const pass = passing(column, valueTest(typed));
     for (let row = 0; row < count; row++) keep[row] &= pass[column.index[row]];
   }
-  if (fills && !(fills[0] && fills[1] && fills[2])) {
+  if (fills && !fills.every(Boolean)) {
     for (let row = 0; row < count; row++) if (!fills[table.fills[row]]) keep[row] = 0;
   }
   let kept = 0;

@@ -65,7 +65,7 @@ class TableView {
     this.all = all;
     this.shown = new Set(this.usual);
     this.sort = { column: -1, direction: 0 };
-    this.filters = { search: "", perColumn: {}, fills: [true, true, true] };
+    this.filters = { search: "", perColumn: {}, fills: [true, true, true, true] };
     this.grid = new Grid(this.table, {
       sort: (column) => this.sortBy(column),
       filter: (column, text) => {
@@ -123,11 +123,11 @@ class TableView {
   }
 
   colours() {
-    const counts = [0, 0, 0];
+    const counts = [0, 0, 0, 0];
     for (const fill of this.table.fills) counts[fill]++;
     const group = element("div", "colours");
     this.chips = [];
-    for (const [fill, name] of [[2, "red"], [1, "yellow"], [0, "plain"]]) {
+    for (const [fill, name] of [[2, "red"], [1, "yellow"], [3, "blue"], [0, "plain"]]) {
       const chip = button("", WORDS.colours, () => {
         this.filters.fills[fill] = !this.filters.fills[fill];
         this.refilter();
@@ -209,7 +209,7 @@ class TableView {
 
   reset() {
     this.search.value = "";
-    this.filters = { search: "", perColumn: {}, fills: [true, true, true] };
+    this.filters = { search: "", perColumn: {}, fills: [true, true, true, true] };
     this.sort = { column: -1, direction: 0 };
     this.refreshColumns();
     this.refilter();

@@ -156,9 +156,22 @@ impl CurveSeries for Series {
     fn flagged(&self, index: usize) -> Vec<usize> {
         if index == 0 { vec![0, 2, 3, usize::MAX] } else { Vec::new() }
     }
+
+    fn limits(&self, index: usize) -> Vec<Limit> {
+        let limit = |from, to, value| Limit { from, to, value };
+        // Those without a place, or without a level, are not drawn.
+        let all = vec![
+            limit(0, 0, 0.97),
+            limit(0, 3, 0.5),
+            limit(2, 1, 0.5),
+            limit(0, 1, f64::NAN),
+            limit(0, 2, 0.9),
+        ];
+        if index == 0 { all } else { Vec::new() }
+    }
 }
 
-fn with_curves(count: usize, threshold: Option<f64>) -> String {
+fn with_curves(count: usize) -> String {
     let report = HtmlReport {
         title: "Gradients".into(),
         status: Tone::Good,
@@ -167,13 +180,7 @@ fn with_curves(count: usize, threshold: Option<f64>) -> String {
         tables: Vec::new(),
     };
     let series = Series(count);
-    let curves = Curves {
-        title: NASTY.into(),
-        x_label: "step".into(),
-        xs: vec![0, 5, -7],
-        threshold,
-        series: &series,
-    };
+    let curves = Curves { title: NASTY.into(), x_label: "step".into(), xs: vec![0, 5, -7], series: &series };
     let mut out = Vec::new();
     write_html_with_curves(&report, &curves, &mut out).unwrap();
     String::from_utf8(out).unwrap()
@@ -182,12 +189,9 @@ fn with_curves(count: usize, threshold: Option<f64>) -> String {
 #[test]
 fn every_curve_is_in_the_blocks() {
     let count = 10_000;
-    let html = with_curves(count, Some(0.97));
+    let html = with_curves(count);
     let described: Value = serde_json::from_str(scripts(&html, "id=\"curves\"")[0]).unwrap();
-    assert_eq!(
-        described,
-        json!({"name": NASTY, "count": count, "xLabel": "step", "xs": [0, 5, -7], "threshold": 0.97})
-    );
+    assert_eq!(described, json!({"name": NASTY, "count": count, "xLabel": "step", "xs": [0, 5, -7]}));
     let blocks: Vec<Vec<Value>> =
         scripts(&html, "class=\"curves\"").iter().map(|text| serde_json::from_str(text).unwrap()).collect();
     assert!(blocks.len() > 1);
@@ -195,9 +199,16 @@ fn every_curve_is_in_the_blocks() {
     assert_eq!(curves.len(), count);
     assert_eq!(
         curves[0],
-        json!(["fc.weight", "note 0", "bad", [1.0, null, 0.833_333_333_333_333_4], [0, 2]])
+        json!([
+            "fc.weight",
+            "note 0",
+            "bad",
+            [1.0, null, 0.833_333_333_333_333_4],
+            [0, 2],
+            [[0, 0, 0.97], [0, 2, 0.9]]
+        ])
     );
-    assert_eq!(curves[1], json!([NASTY, NASTY, "warning", ["-inf"], []]));
+    assert_eq!(curves[1], json!([NASTY, NASTY, "warning", ["-inf"], [], []]));
     for (index, curve) in curves.iter().enumerate().skip(2) {
         assert_eq!(curve[1], format!("note {index}"));
         assert_eq!(curve[3], json!([index as f64, index as f64, index as f64]));
@@ -206,19 +217,17 @@ fn every_curve_is_in_the_blocks() {
 
 #[test]
 fn names_of_curves_cannot_become_markup() {
-    let html = with_curves(3, Some(f64::NAN));
+    let html = with_curves(3);
     for content in scripts(&html, "application/json") {
         assert!(!content.contains(['<', '>', '&', '\u{2028}', '\u{2029}']), "{content}");
     }
     // The tables' description, the curves', one block, the program.
     assert_eq!((html.matches("<script").count(), html.matches("</script").count()), (4, 4));
-    let described: Value = serde_json::from_str(scripts(&html, "id=\"curves\"")[0]).unwrap();
-    assert_eq!(described["threshold"], Value::Null);
 }
 
 #[test]
 fn only_a_report_with_curves_has_their_program() {
-    let (with, without) = (with_curves(0, None), written(&Rows(1)));
+    let (with, without) = (with_curves(0), written(&Rows(1)));
     for part in curves::SCRIPTS.iter().chain([&curves::STYLE]) {
         assert!(with.contains(part) && !without.contains(part));
     }

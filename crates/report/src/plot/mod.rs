@@ -20,10 +20,17 @@ const BOTTOM: usize = 427;
 
 const INK: Ink = [0, 0, 0];
 const LINE_INK: Ink = [31, 119, 180];
+const MARK_INK: Ink = [200, 30, 30];
+const LIMIT_INK: Ink = [214, 130, 20];
 /// Half the thickness of the line.
 const LINE_RADIUS: f32 = 1.05;
 /// A point with no neighbours would not be seen as a line.
 const POINT_RADIUS: f32 = 2.5;
+const MARK_RADIUS: f32 = 4.0;
+/// Dashes of a limit, and the gaps between them.
+const DASH: f32 = 6.0;
+/// A limit of one point is this long to either side.
+const STUB: f32 = 10.0;
 
 /// Size of letters.
 const TEXT: f32 = 0.5;
@@ -49,6 +56,12 @@ pub struct LinePlot<'a> {
     pub y_label: &'a str,
     /// The line, from point to point. It has a gap where a coordinate is not a finite number.
     pub points: &'a [(f64, f64)],
+    /// A line of text below the title; none if it is empty.
+    pub note: &'a str,
+    /// Points that are marked.
+    pub marks: &'a [(f64, f64)],
+    /// Levels, each from one x to another. They are seen where the line comes near.
+    pub limits: &'a [(f64, f64, f64)],
 }
 
 /// Writes the picture as a PNG file.
@@ -79,14 +92,22 @@ fn drawn(plot: &LinePlot<'_>) -> Canvas {
     let mut canvas = Canvas::white(WIDTH, HEIGHT);
     let seen = || plot.points.iter().filter(|(x, y)| x.is_finite() && y.is_finite());
     let x = View::of_counts(seen().map(|&(x, _)| x));
-    let y = View::of(seen().map(|&(_, y)| y));
+    // A limit is part of the picture if a point is below it.
+    let crossed = plot.limits.iter().filter(|(from, to, level)| {
+        seen().any(|(x, y)| (from..=to).contains(&x) && y < level) && level.is_finite()
+    });
+    let y = View::of(seen().map(|&(_, y)| y).chain(crossed.map(|&(_, _, level)| level)));
     let y_ticks = y.ticks(|_| true);
     let numbers_px = y_ticks.iter().map(|tick| text_px(&tick.label)).fold(0.0, f32::max);
     let beside = TICK_LENGTH as f32 + PAD + numbers_px;
     let needed = beside + PAD + CAPITALS + EDGE + 4.0;
     let frame = Frame { left: LEFT.max(needed as usize + 1).min(RIGHT / 2), x, y };
 
+    draw_limits(&mut canvas, &frame, plot.limits);
     draw_line(&mut canvas, &frame, plot.points);
+    for &(x, y) in plot.marks.iter().filter(|(x, y)| x.is_finite() && y.is_finite()) {
+        canvas.dot((frame.x_px(x), frame.y_px(y)), MARK_RADIUS, MARK_INK);
+    }
     let (left, edges) = (frame.left, (RIGHT + 1, BOTTOM + 1));
     canvas.fill((left, TOP), (edges.0, TOP + 1), INK);
     canvas.fill((left, BOTTOM), edges, INK);
@@ -103,7 +124,9 @@ fn drawn(plot: &LinePlot<'_>) -> Canvas {
 
     let middle = (left + RIGHT) as f32 / 2.0;
     let room = 2.0 * (WIDTH as f32 - middle - EDGE).min(middle - EDGE);
-    centred(&mut canvas, plot.title, (middle, TOP as f32 - 8.5), room, TITLE);
+    let title_px = if plot.note.is_empty() { 8.5 } else { 28.5 };
+    centred(&mut canvas, plot.title, (middle, TOP as f32 - title_px), room, TITLE);
+    centred(&mut canvas, plot.note, (middle, TOP as f32 - 8.5), room, TEXT);
     let below = BOTTOM as f32 + TICK_LENGTH as f32 + PAD + CAPITALS;
     centred(&mut canvas, plot.x_label, (middle, below + 20.5), room, TEXT);
     let label = font::shortened(plot.y_label, (HEIGHT as f32 - 2.0 * EDGE) / TEXT);
@@ -127,6 +150,24 @@ fn draw_line(canvas: &mut Canvas, frame: &Frame, points: &[(f64, f64)]) {
             _ => {}
         }
         before = here;
+    }
+}
+
+fn draw_limits(canvas: &mut Canvas, frame: &Frame, limits: &[(f64, f64, f64)]) {
+    for &(from, to, level) in limits {
+        let share = frame.y.share(level);
+        if !(from.is_finite() && to.is_finite() && (0.0..=1.0).contains(&share)) {
+            continue;
+        }
+        let stub = if from == to { STUB } else { 0.0 };
+        let start = (frame.x_px(from) - stub).max(frame.left as f32);
+        let end = (frame.x_px(to) + stub).min(RIGHT as f32);
+        let y = frame.y_px(level);
+        let mut at = start;
+        while at < end {
+            canvas.line((at, y), ((at + DASH).min(end), y), LINE_RADIUS, LIMIT_INK);
+            at += 2.0 * DASH;
+        }
     }
 }
 

@@ -7,8 +7,11 @@ use flate2::read::ZlibDecoder;
 use super::*;
 
 fn plot(points: &[(f64, f64)]) -> LinePlot<'_> {
-    LinePlot { title: "fc2.weight_similarities", x_label: "steps", y_label: "similarities", points }
+    LinePlot { title: "fc2.weight_similarities", x_label: "steps", y_label: "similarities", points, ..BARE }
 }
+
+const BARE: LinePlot<'_> =
+    LinePlot { title: "", x_label: "", y_label: "", points: &[], note: "", marks: &[], limits: &[] };
 
 /// Chunks of a PNG file by name, after their checksums were found right.
 fn chunks(file: &[u8]) -> Vec<(&[u8], &[u8])> {
@@ -94,7 +97,7 @@ fn nothing_leaves_the_picture() {
     let points: Vec<_> = (0..20).map(|step| (1e9 + step as f64, 1.0 - 1e-9 * step as f64)).collect();
     let wild = [(f64::MIN, f64::MAX), (f64::MAX, f64::MIN), (0.0, -0.0), (f64::NAN, 1.0)];
     for points in [&points[..], &wild, &[]] {
-        let plot = LinePlot { title: &long, x_label: &long, y_label: &long, points };
+        let plot = LinePlot { title: &long, x_label: &long, y_label: &long, points, note: &long, ..BARE };
         let canvas = drawn(&plot);
         // No letter is cut off at an edge.
         for at in 0..WIDTH {
@@ -104,4 +107,21 @@ fn nothing_leaves_the_picture() {
             assert_eq!((canvas.pixel(0, at), canvas.pixel(WIDTH - 1, at)), (&[255; 4][..], &[255; 4][..]));
         }
     }
+}
+
+#[test]
+fn limits_are_drawn_where_the_line_comes_below_them() {
+    let has = |canvas: &Canvas, ink: Ink| {
+        (0..WIDTH * HEIGHT).any(|at| canvas.pixel(at % WIDTH, at / WIDTH)[..3] == ink)
+    };
+    let points = [(0.0, 1.0), (1.0, 0.96), (2.0, 0.85)];
+    let far = drawn(&LinePlot { limits: &[(0.0, 2.0, 0.5)], ..plot(&points) });
+    assert!(!has(&far, LIMIT_INK) && !has(&far, MARK_INK));
+    let crossed = LinePlot { limits: &[(0.0, 2.0, 0.9)], marks: &points[2..], ..plot(&points) };
+    assert!(has(&drawn(&crossed), LIMIT_INK) && has(&drawn(&crossed), MARK_INK));
+    // Above the whole line: it is the line that is too low.
+    let begins_low = LinePlot { limits: &[(0.0, 0.0, 1.2)], ..plot(&points) };
+    assert!(has(&drawn(&begins_low), LIMIT_INK));
+    let odd = LinePlot { limits: &[(f64::NAN, 2.0, 0.9), (0.0, 2.0, f64::NAN)], ..plot(&points) };
+    assert!(!has(&drawn(&odd), LIMIT_INK));
 }

@@ -10,12 +10,13 @@ const CUT_MARK: &str = "… [cut]";
 /// Whole numbers up to here are exact in a cell.
 const EXACT_INTEGER: i128 = 1 << 53;
 
-/// Style of a cell: three fills, each without and with the mark "this is text, do not evaluate it".
+/// Style of a cell: four fills, each without and with the mark "this is text, do not evaluate it".
 pub(super) fn style(fill: Fill, quoted: bool) -> u8 {
     let fill = match fill {
         Fill::Plain => 0,
         Fill::Red => 2,
         Fill::Yellow => 4,
+        Fill::Blue => 6,
     };
     fill + u8::from(quoted)
 }

@@ -6,10 +6,8 @@ mod cells;
 mod parts;
 mod zip;
 
-use std::fs::File;
 use std::io::{self, BufWriter, Seek, Write};
 use std::ops::Range;
-use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use self::cells::{RowXml, column_name};
@@ -24,8 +22,8 @@ const MOST_ROWS: usize = 1_048_576;
 const MOST_COLUMNS: usize = 16_384;
 
 /// Writes a workbook. Rows that do not fit on a sheet are continued on `{name}_2`, `{name}_3`, … under the same header.
-pub fn write_workbook(path: &Path, sheets: &[Sheet<'_>]) -> io::Result<()> {
-    write_pages(BufWriter::new(File::create(path)?), sheets, MOST_ROWS)
+pub fn write_workbook(out: impl Write + Seek, sheets: &[Sheet<'_>]) -> io::Result<()> {
+    write_pages(BufWriter::new(out), sheets, MOST_ROWS)
 }
 
 /// The same with another limit of rows per sheet, into anything.

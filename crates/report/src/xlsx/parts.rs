@@ -251,10 +251,10 @@ pub(super) fn content_types(pages: usize) -> String {
 pub(super) fn styles() -> String {
     let mut xml = format!(
         "{DECLARATION}<styleSheet xmlns=\"{MAIN}\"><fonts count=\"1\"><font><sz val=\"11\"/><name val=\"Calibri\"/>\
-         <family val=\"2\"/></font></fonts><fills count=\"4\"><fill><patternFill patternType=\"none\"/></fill>\
+         <family val=\"2\"/></font></fonts><fills count=\"5\"><fill><patternFill patternType=\"none\"/></fill>\
          <fill><patternFill patternType=\"gray125\"/></fill>"
     );
-    for color in ["FFFF0000", "FFFFFF00"] {
+    for color in ["FFFF0000", "FFFFFF00", "FFBDD7EE"] {
         let _ = write!(
             xml,
             "<fill><patternFill patternType=\"solid\"><fgColor rgb=\"{color}\"/><bgColor indexed=\"64\"/></patternFill></fill>"
@@ -263,9 +263,10 @@ pub(super) fn styles() -> String {
     xml.push_str(
         "</fills><borders count=\"1\"><border><left/><right/><top/><bottom/><diagonal/></border></borders>\
          <cellStyleXfs count=\"1\"><xf numFmtId=\"0\" fontId=\"0\" fillId=\"0\" borderId=\"0\"/></cellStyleXfs>\
-         <cellXfs count=\"6\">",
+         <cellXfs count=\"8\">",
     );
-    for (fill, apply) in [(0, ""), (2, " applyFill=\"1\""), (3, " applyFill=\"1\"")] {
+    for (fill, apply) in [(0, ""), (2, " applyFill=\"1\""), (3, " applyFill=\"1\""), (4, " applyFill=\"1\"")]
+    {
         for quote in ["", " quotePrefix=\"1\""] {
             let _ = write!(
                 xml,

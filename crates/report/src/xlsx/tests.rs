@@ -214,7 +214,8 @@ fn the_same_rows_give_the_same_file() {
     let folder = tempfile::tempdir().unwrap();
     let paths = [folder.path().join("a.xlsx"), folder.path().join("b.xlsx")];
     for path in &paths {
-        write_workbook(path, &[sheet("Sheet", &["number", "text"], &rows)]).unwrap();
+        write_workbook(std::fs::File::create(path).unwrap(), &[sheet("Sheet", &["number", "text"], &rows)])
+            .unwrap();
     }
     assert!(std::fs::read(&paths[0]).unwrap() == std::fs::read(&paths[1]).unwrap());
 }

@@ -20,6 +20,7 @@ use memmap2::Mmap;
 use rayon::prelude::*;
 
 use super::open::{drop_pages, map_file};
+use super::regular::{Links, open_regular};
 use super::{FileError, Format, FormatError, TensorLayout, malformed, npy, truncated};
 use crate::DType;
 use crate::view::{BLOCK_ELEMENTS, Blocks, TensorView, ViewError, checked_numel};
@@ -71,7 +72,9 @@ enum Form {
 
 /// Maps a file of directions, `.npy` or `.bits`. Only its header is read.
 pub fn read_direction(path: &Path) -> Result<DirectionFile, DirectionError> {
-    let map = map_file(path).map_err(|source| FileError::Open { path: path.to_owned(), source })?;
+    let map = open_regular(path, Links::Refuse)
+        .and_then(|file| map_file(&file))
+        .map_err(|source| FileError::Open { path: path.to_owned(), source })?;
     let fail = |format, source| FileError::Format { path: path.to_owned(), format, source };
     let path_buf = path.to_owned();
     if map.starts_with(MAGIC) {

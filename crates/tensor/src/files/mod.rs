@@ -13,11 +13,13 @@ mod open;
 mod pickle;
 pub mod pt;
 pub mod pt_write;
+mod regular;
 pub mod safetensors;
 mod zip;
 
 pub use bits::{DirectionError, DirectionFile, read_direction, write_bits};
 pub use open::{FileError, Format, TensorFile};
+pub use regular::{Links, open_inside, open_regular};
 
 use std::sync::Arc;
 
@@ -113,6 +115,15 @@ pub struct TensorEntry {
     pub name: String,
     /// Where it lies, or why it cannot be used.
     pub layout: Result<TensorLayout, FormatError>,
+}
+
+/// Something of a file that is no tensor: a number, a text, a container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlainValue {
+    /// Dotted path inside the file.
+    pub name: String,
+    /// What it is, `int 3`, so that equal texts are equal values.
+    pub text: String,
 }
 
 /// What a parser found in a file.

@@ -1,13 +1,14 @@
 //! Opening a tensor file: mapping it, telling its format by its content, and lending out its tensors.
 
 use std::fmt;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use memmap2::Mmap;
 
-use super::{FormatError, Index, TensorEntry, npy, pt, safetensors};
+use super::regular::{Links, open_inside, open_regular};
+use super::{FormatError, Index, PlainValue, TensorEntry, npy, pt, safetensors};
 use crate::view::TensorView;
 
 /// The file formats tensors are read from.
@@ -231,9 +232,25 @@ pub struct TensorFile {
 }
 
 impl TensorFile {
-    /// Maps a file and indexes its tensors.
+    /// Maps a file that the user named and indexes its tensors.
     pub fn open(path: &Path) -> Result<TensorFile, FileError> {
-        let map = map_file(path).map_err(|source| FileError::Open { path: path.to_owned(), source })?;
+        TensorFile::index(path, open_regular(path, Links::Follow))
+    }
+
+    /// The same for a file that was found in a dump: a link is refused.
+    pub fn open_found(path: &Path) -> Result<TensorFile, FileError> {
+        TensorFile::index(path, open_regular(path, Links::Refuse))
+    }
+
+    /// The same for a file that a dump names: it has to lie in the directory, and no link leads to it.
+    pub fn open_inside(directory: &Path, name: &str) -> Result<TensorFile, FileError> {
+        TensorFile::index(&directory.join(name), open_inside(directory, name))
+    }
+
+    fn index(path: &Path, file: io::Result<File>) -> Result<TensorFile, FileError> {
+        let map = file
+            .and_then(|file| map_file(&file))
+            .map_err(|source| FileError::Open { path: path.to_owned(), source })?;
         let hint = path.extension().and_then(|extension| extension.to_str());
         let fail = |format, source| FileError::Format { path: path.to_owned(), format, source };
         let format = Format::detect(hint, &map).map_err(|error| fail(None, error))?;
@@ -256,6 +273,27 @@ impl TensorFile {
     /// Bytes of the file.
     pub fn size_bytes(&self) -> u64 {
         self.map.len() as u64
+    }
+
+    /// What a `.pt` file holds besides tensors: numbers, texts, settings. The other formats have no place for them.
+    pub fn plain_values(&self) -> Result<Vec<PlainValue>, FileError> {
+        if self.format != Format::Pt {
+            return Ok(Vec::new());
+        }
+        let fail = |source| FileError::Format { path: self.path.clone(), format: Some(self.format), source };
+        pt::load(&self.map).and_then(|document| document.plain_values()).map_err(fail)
+    }
+
+    /// Bytes of an `.npy` file behind its array: several may have been saved to one stream, or the header says less than
+    /// there is.
+    pub fn trailing_bytes(&self) -> u64 {
+        match (self.format, self.index.entries.first().map(|entry| &entry.layout)) {
+            (Format::Npy, Some(Ok(layout))) => {
+                let end = layout.storage_start.saturating_add(layout.storage_len);
+                self.map.len().saturating_sub(end) as u64
+            }
+            _ => 0,
+        }
     }
 
     /// The tensors, usable or not.
@@ -305,35 +343,20 @@ impl TensorFile {
     }
 }
 
-pub(super) fn map_file(path: &Path) -> io::Result<Mmap> {
-    // Asked by path first: opening a pipe would wait for its writer.
-    refuse_special(&fs::metadata(path)?)?;
-    let file = File::open(path)?;
-    refuse_special(&file.metadata()?)?;
+pub(super) fn map_file(file: &File) -> io::Result<Mmap> {
     // SAFETY: the map is read-only and shared, and nothing in this process writes to the file while it lives.
     // Should another process overwrite the file, values read from it change; they are only ever interpreted
     // as numbers, after the header has been copied and checked. Should another process truncate it, touching a
     // page past its new end raises SIGBUS and ends this process: no tensor library that maps files can do
     // better without copying, and dumps are written once and then left alone.
     #[allow(unsafe_code, reason = "mapping a file is the point of this module; see SAFETY")]
-    let map = unsafe { Mmap::map(&file) }?;
+    let map = unsafe { Mmap::map(file) }?;
     #[cfg(unix)]
     {
         // Kernels read tensors front to back. Merely advice: failing to follow it is no failure.
         let _ = map.advise(memmap2::Advice::Sequential);
     }
     Ok(map)
-}
-
-fn refuse_special(metadata: &fs::Metadata) -> io::Result<()> {
-    if metadata.is_dir() {
-        return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory"));
-    }
-    if !metadata.is_file() {
-        let what = "it is not an ordinary file but a pipe, socket or device";
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
-    }
-    Ok(())
 }
 
 /// Drops the pages that hold `start..start + len`, and with them whatever else shares its first and last one.
@@ -355,6 +378,8 @@ pub(super) fn drop_pages(_map: &Mmap, _start: usize, _len: usize) {}
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     const NPY: &[u8] = b"\x93NUMPY\x01\x00\x37\x00{'descr': '|u1', 'fortran_order': False, 'shape': (3,)}abc";

@@ -15,7 +15,11 @@ DEBUG, INFO, WARNING, ERROR, SILENT = range(5)
 
 _NAMES = {DEBUG: "DEBUG", INFO: "INFO", WARNING: "WARNING", ERROR: "ERROR"}
 # What could break a line or fake another one, also in its URL-encoded form.
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]|%0[0-9a-d]|%7f", re.IGNORECASE)
+# Marks that turn the direction of what follows, and separators of lines, are such things too.
+_CONTROL = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]|%0[0-9a-d]|%7f",
+    re.IGNORECASE,
+)
 
 
 def level_from_environment() -> int:

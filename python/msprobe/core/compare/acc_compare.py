@@ -44,6 +44,8 @@ def compare_dump_files(
     target, golden = dump_files(logger, inputs, "npu_json_path", "bench_json_path")
     stack: Choice
     named = inputs.get("stack_json_path")
+    if path_text(inputs.get("npu_json_path")) != target:
+        named = beside_the_dump(named, target)
     if "stack_json_path" in inputs and not isinstance(named, DetectedPath):
         stack = check_stack(logger, named, check_bool(logger, "stack_mode", kwargs.get("stack_mode", False)))
     else:
@@ -62,8 +64,8 @@ def compare_dump_files(
         mappings=mappings,
     )
     suffix = check_suffix(logger, kwargs.get("suffix", ""))
-    paragraph, files = _native.compare_files(target, golden, suffix, options, into(logger))
-    announce(logger, paragraph, files)
+    answer, files = _native.compare_files(target, golden, suffix, options, into(logger))
+    announce(logger, answer, files)
 
 
 def compare_rank_directories(
@@ -91,8 +93,8 @@ def compare_rank_directories(
         log_rows=check_bool(logger, "is_print_compare_log", kwargs.get("is_print_compare_log", True)),
         mappings=mappings,
     )
-    paragraph, files = _native.compare_ranks(target, golden, options, into(logger))
-    announce(logger, paragraph, files)
+    answer, files = _native.compare_ranks(target, golden, options, into(logger))
+    announce(logger, answer, files)
 
 
 def compare_newest(
@@ -123,11 +125,20 @@ def compare_newest(
                 "Invalid input parameter, suffix is for two files; each rank of directories has its own."
             )
             raise refuse(logger, CompareException.INVALID_PARAM_ERROR, message)
-        paragraph, files = _native.compare_dumps(target, golden, options, into(logger))
+        answer, files = _native.compare_dumps(target, golden, options, into(logger))
     else:
-        dump_files(logger, inputs, "npu_path", "bench_path")
-        paragraph, files = _native.compare_files(target, golden, suffix, options, into(logger))
-    announce(logger, paragraph, files)
+        target, golden = dump_files(logger, inputs, "npu_path", "bench_path")
+        answer, files = _native.compare_files(target, golden, suffix, options, into(logger))
+    announce(logger, answer, files)
+
+
+def beside_the_dump(stack: Any, dump: str) -> Any:
+    """A stack file as it is named, or the one beside a dump that was found elsewhere than it was named."""
+    path = path_text(stack)
+    if path is None or isinstance(stack, DetectedPath) or Path(path).exists():
+        return stack
+    beside = Path(dump).parent / Path(path).name
+    return str(beside) if beside.exists() else stack
 
 
 def dump_files(logger: Logger, inputs: dict[str, Any], npu_key: str, bench_key: str) -> tuple[str, str]:
@@ -136,6 +147,7 @@ def dump_files(logger: Logger, inputs: dict[str, Any], npu_key: str, bench_key: 
     # Which names are allowed is decided in Rust; a path that is none does not get there.
     if target is None or golden is None:
         raise refuse(logger, CompareException.INVALID_PATH_ERROR, NO_PATH)
+    target, golden = (str(_native.find_dump(path, into(logger))) for path in (target, golden))
     inputs["npu_dump_data_dir"] = str(Path(target).parent / TENSOR_DIRECTORY)
     inputs["bench_dump_data_dir"] = str(Path(golden).parent / TENSOR_DIRECTORY)
     return target, golden
@@ -152,14 +164,14 @@ def into(logger: Logger) -> Callable[[str, str], None]:
     return lambda level, text: methods[level](text)
 
 
-def announce(logger: Logger, paragraph: str, files: list[Path]) -> None:
-    """The box users know as the end of a comparison, the straight answer, and where the tables are."""
-    announce_end(logger)
-    print(paragraph)
+def announce(logger: Logger, answer: str, files: list[Path]) -> None:
+    """The straight answer, where the tables are, and the box users know as the end of a comparison."""
+    print(answer)
     if len(files) > 1:
         print(f"\nResults are in {files[-1].parent}:")
         for file in files:
             print(f"  {file.name}")
+    announce_end(logger)
 
 
 def announce_end(logger: Logger) -> None:

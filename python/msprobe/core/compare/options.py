@@ -33,6 +33,7 @@ class Options(TypedDict):
     log_rows: bool
     first_difference: bool
     tolerance: str
+    allow_incomplete: str
 
 
 def refuse(logger: Logger, code: int, message: str) -> CompareException:
@@ -152,6 +153,17 @@ def tolerance(logger: Logger, value: float | str | Mapping[str, float] | None) -
     raise refuse(logger, CompareException.INVALID_PARAM_ERROR, message)
 
 
+def allow_incomplete(logger: Logger, value: str | Iterable[str] | None) -> str:
+    """What may be left out of the comparison: names in a list, or in one text with commas between them."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    try:
+        return ",".join(str(name) for name in value)
+    except TypeError:
+        message = f"Invalid input parameter, allow_incomplete {value!r} should be a list of names or a text."
+        raise refuse(logger, CompareException.INVALID_PARAM_ERROR, message) from None
+
+
 def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
@@ -185,4 +197,5 @@ def collect_options(
         if form == "newest"
         else False,
         tolerance=tolerance(logger, kwargs.get("tolerance")),
+        allow_incomplete=allow_incomplete(logger, kwargs.get("allow_incomplete")),
     )

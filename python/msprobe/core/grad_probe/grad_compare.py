@@ -20,6 +20,8 @@ class GradComparator:
 
     ``first``, ``fall``: suspicious is what begins below 0.97, or falls by more than 0.03 from one step to the
     next.
+    ``total_fall``, ``floor``: and what sinks by more than 0.1 since its first steps, or comes below 0.8,
+    however slowly.
     ``pictures``: which parameters get one: ``"all"``, ``"worst:20"``, ``"none"``.
     ``html``: whether the page with all curves is written.
     """
@@ -33,11 +35,14 @@ class GradComparator:
         *,
         first: float = 0.97,
         fall: float = 0.03,
+        floor: float | None = None,
+        total_fall: float | None = None,
         pictures: str = "all",
         html: bool = True,
     ) -> None:
         """Compares every ``rank{n}`` two dump paths have in common, into ``output_dir/rank{n}``."""
-        _compare(path1, path2, output_dir, True, first=first, fall=fall, pictures=pictures, html=html)
+        thresholds = {"first": first, "fall": fall, "floor": floor, "total_fall": total_fall}
+        _compare(path1, path2, output_dir, True, **thresholds, pictures=pictures, html=html)
 
     @classmethod
     def compare(
@@ -48,11 +53,14 @@ class GradComparator:
         *,
         first: float = 0.97,
         fall: float = 0.03,
+        floor: float | None = None,
+        total_fall: float | None = None,
         pictures: str = "all",
         html: bool = True,
     ) -> None:
         """Compares two ``rank{n}`` directories."""
-        _compare(path1, path2, output_dir, False, first=first, fall=fall, pictures=pictures, html=html)
+        thresholds = {"first": first, "fall": fall, "floor": floor, "total_fall": total_fall}
+        _compare(path1, path2, output_dir, False, **thresholds, pictures=pictures, html=html)
 
 
 def _compare(path1: Any, path2: Any, output_dir: Any, ranks: bool, **options: Any) -> None:

@@ -16,6 +16,7 @@ from msprobe.pytorch import dataloader
 from msprobe.pytorch.debugger import arguments
 from msprobe.pytorch.kernel_dump import KernelService
 from msprobe.pytorch.log import logger
+from msprobe.pytorch.seed import seed_as_configured
 
 _LOCK = threading.RLock()
 
@@ -63,18 +64,47 @@ class PrecisionDebugger:
         model: Any = None,
         step: list[int | str] | None = None,
     ) -> None:
+        given = {
+            "config_path": config_path,
+            "task": task,
+            "dump_path": dump_path,
+            "level": level,
+            "model": model,
+            "step": step,
+        }
         with _LOCK:
             if self._is_built:
+                self._say_ignored(given)
                 return
+            self._given = given
             # Whoever catches what is raised below can try again.
             PrecisionDebugger._instance = None
             self._build(collect_config.resolve(config_path, task, dump_path, level, step), model)
             self._is_built = True
             PrecisionDebugger._instance = self
 
+    def _say_ignored(self, given: dict[str, Any]) -> None:
+        """A second construction: its arguments have no effect, which matters where they are others."""
+        ignored = [
+            "model" if name == "model" else f"{name}={value!r}"
+            for name, value in given.items()
+            if value is not None
+            and value is not self._given[name]
+            # Models are not asked whether they are equal.
+            and (name == "model" or value != self._given[name])
+        ]
+        if ignored:
+            logger.warning(
+                "There is a PrecisionDebugger in this process already, this one is the same: "
+                f"{', '.join(ignored)} is ignored."
+            )
+
     def _build(self, config: _native.Config, model: Any) -> None:
         if config.task == "free_benchmark":
-            raise arguments.invalid("the task free_benchmark is not part of this version")
+            raise arguments.invalid(
+                "the task free_benchmark is not part of this version; collect the run on both devices with "
+                "the task statistics or tensor and compare the dumps with `msprobe compare` instead"
+            )
         if model is not None:
             logger.warning(
                 "The model argument of PrecisionDebugger is deprecated, give the model to start() instead."
@@ -84,6 +114,8 @@ class PrecisionDebugger:
         probes = "grad_probe" in (config.task, config.file_task)
         self.task = config.task if probes else config.file_task
         self.model = model
+        # Before the service: what it does at construction must not depend on earlier random numbers.
+        seed_as_configured(config.seed, config.is_deterministic)
         self.enable_dataloader = config.enable_dataloader
         self._needs_model = config.level in ("L0", "mix")
         self._saves = self.task in ("statistics", "tensor") and config.level == "debug"

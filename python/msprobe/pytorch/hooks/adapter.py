@@ -9,14 +9,15 @@ import os
 import time
 import traceback
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, Callable, NamedTuple
 
 import torch
 import torch.distributed as dist
 
 from msprobe.core.common.log import logger
-from msprobe.pytorch.hooks import frames
+from msprobe.pytorch.hooks import compiling, forms, frames
+from msprobe.pytorch.hooks.replacing import bare
 from msprobe.pytorch.hooks.window import Window
 
 
@@ -68,12 +69,11 @@ class Adapter:
     """The framework's side of a collection."""
 
     def __init__(self, window: Window, error_log: Callable[[], str | None]) -> None:
-        # Taken from the base class: what stands on torch.Tensor may be a wrapper.
-        base: Any = torch.Tensor.__base__
-        self.data_ptr = base.data_ptr
-        self.stride = base.stride
-        self.is_neg = base.is_neg
-        self.is_conj = base.is_conj
+        # Asked for the tool's own sake, also where that is nobody's business.
+        self.data_ptr = bare(torch.Tensor.data_ptr)
+        self.stride = bare(torch.Tensor.stride)
+        self.is_neg = bare(torch.Tensor.is_neg)
+        self.is_conj = bare(torch.Tensor.is_conj)
         self.is_grad_enabled = torch.is_grad_enabled
         self._window = window
         self._error_log = error_log
@@ -130,18 +130,25 @@ class Adapter:
                 return Special(_local(tensor), "torch.distributed.tensor.DTensor", mesh, _placements(tensor))
             if name.endswith(".AsyncCollectiveTensor"):
                 return Special(tensor.wait().detach(), "torch.Tensor", None, [])
-            return Special(tensor.detach().as_subclass(torch.Tensor), "torch.Tensor", None, [])
+            if tensor.is_nested or not forms.has_memory(tensor):
+                return Special(None, "torch.Tensor", None, [])
+            return Special(forms.as_plain(tensor), "torch.Tensor", None, [])
+
+    def form(self, tensor: torch.Tensor, whole: bool) -> forms.Form:
+        """What can be measured of a tensor that cannot be read where it lies."""
+        with self._quiet():
+            return forms.form_of(tensor, whole)
 
     def on_host(self, tensor: torch.Tensor) -> torch.Tensor | None:
-        """The elements in host memory, laid out plainly; ``None`` for tensors without any."""
-        if tensor.is_meta:
+        """The elements in host memory, laid out plainly; ``None`` for tensors that have none of their own."""
+        if not _is_dense(tensor):
             return None
         with self._quiet():
             return tensor.detach().cpu().resolve_conj().resolve_neg()
 
     def measure_on_device(self, tensor: torch.Tensor) -> int | None:
         """Queues the four reductions on the tensor's own device. Nothing is waited for."""
-        if tensor.is_meta or not (tensor.is_floating_point() or _is_integer(tensor)):
+        if not _is_dense(tensor) or not (tensor.is_floating_point() or _is_integer(tensor)):
             return None
         with self._quiet():
             values = tensor.detach()
@@ -168,6 +175,9 @@ class Adapter:
 
     def describe_stack(self, frame: FrameType) -> tuple[list[str], bool]:
         return frames.describe_stack(frame)
+
+    def is_compiled_code(self, code: CodeType) -> bool:
+        return compiling.is_compiled_code(code)
 
     def tell(self, notices: list[tuple[bool, str]]) -> None:
         """Logs what happened, warnings and information."""
@@ -265,6 +275,11 @@ def _numpy_name(cls: type) -> str:
     return "bool_" if cls.__name__ == "bool" else cls.__name__
 
 
+def _is_dense(tensor: torch.Tensor) -> bool:
+    """Whether elements lie in memory, on whatever device, as they count."""
+    return not tensor.is_meta and tensor.layout is torch.strided and not tensor.is_quantized
+
+
 def _is_integer(tensor: torch.Tensor) -> bool:
     return not tensor.is_floating_point() and not tensor.is_complex() and tensor.dtype != torch.bool
 
@@ -289,9 +304,13 @@ def _index(value: Any) -> int | None:
 
 
 def _local(tensor: Any) -> torch.Tensor:
-    local = tensor._local_tensor
+    local: torch.Tensor = tensor._local_tensor
     if type(local) is not torch.Tensor:
-        local = local.wait() if hasattr(local, "wait") else local.as_subclass(torch.Tensor)
+        if hasattr(local, "wait"):
+            local = local.wait()
+        elif local.is_nested or not forms.has_memory(local):
+            return local
+        return forms.as_plain(local)
     return local.detach()
 
 

@@ -1,14 +1,14 @@
 """Wrappers around the framework's functions.
 
-A wrapper stays in place for good, so that code which imported it by value is seen whenever a window is open;
-closed, it costs one test. Only the outermost wrapped call of a thread is recorded.
+They are in place while a window is open (see ``replacing``). Only the outermost wrapped call of a thread is
+recorded.
 """
 
 from __future__ import annotations
 
-import functools
 import operator
 import sys
+from collections import Counter
 from types import ModuleType
 from typing import Any, Callable, NamedTuple
 
@@ -16,26 +16,32 @@ import torch
 import torch.distributed as dist
 
 from msprobe import _native
-from msprobe.core.common.log import logger
 from msprobe.pytorch.hooks.api_list import read_api_list
 from msprobe.pytorch.hooks.collectives import Waits
-from msprobe.pytorch.hooks.scripting import Scripting, make_scriptable, without_our_hooks
+from msprobe.pytorch.hooks.modules import encodable
+from msprobe.pytorch.hooks.replacing import Replacements
+from msprobe.pytorch.hooks.scripting import make_scriptable
 from msprobe.pytorch.hooks.window import Window, is_compiling
 
 Function = Callable[..., Any]
 
+_BY_NAME = {
+    # ``1 / x`` runs the same function under another name; what it computes inside is recorded.
+    ("tensor", "__rdiv__"),
+    # torch.nn's recurrent layers call the same builtins as ``torch._VF``, of which only lstm is recorded.
+    ("torch", "gru"),
+    ("torch", "gru_cell"),
+    ("torch", "lstm"),
+    ("torch", "lstm_cell"),
+    ("_VF", "lstm"),
+}
+"""Functions that are recorded under the name they are called by, and not whoever else calls them."""
 
-class Patch(NamedTuple):
-    """One attribute that holds a wrapper instead of the original."""
-
-    owner: Any
-    name: str
-    original: Function
-    wrapper: Function
+_has_override: Callable[[tuple[Any, ...]], bool] = torch._C._has_torch_function
 
 
 def api_wrapper(
-    original: Function, name: str, api: int, collector: _native.Collector, window: Window, end: Function
+    original: Function, api: int, collector: _native.Collector, window: Window, end: Function
 ) -> Function:
     """A function that records its calls under the number ``api``; ``end`` takes what it returned."""
     begin, fail = collector.api_begin, collector.api_fail
@@ -60,7 +66,7 @@ def api_wrapper(
         finally:
             inside.api = False
 
-    return dressed(api_function, original, name)
+    return api_function
 
 
 def dressed(wrapper: Function, original: Function, name: str) -> Function:
@@ -75,96 +81,119 @@ def dressed(wrapper: Function, original: Function, name: str) -> Function:
     return wrapper
 
 
+class Listed(NamedTuple):
+    """A function of the list in one of the places where it can be called."""
+
+    section: Section
+    owner: Any
+    name: str
+    function: Any
+    api: int
+
+
+class Custom(NamedTuple):
+    """A function of the user's and its wrapper."""
+
+    owner: Any
+    name: str
+    original: Function
+
+
 class ApiHooks:
     """All wrapped functions of a run."""
 
-    def __init__(self, collector: _native.Collector, window: Window, waits: Waits) -> None:
+    def __init__(
+        self, collector: _native.Collector, window: Window, waits: Waits, replacements: Replacements
+    ) -> None:
         self._collector = collector
         self._window = window
         self._waits = waits
-        self._patches: list[Patch] = []
-        self._custom: dict[str, Patch] = {}
-        self._scripting = Scripting(self._suspend, self._resume)
-        self._is_removed = False
+        self._replacements = replacements
+        self._custom: dict[str, Custom] = {}
+        self._installed: set[str] = set()
 
     def install(self) -> None:
-        """Wraps every listed function the framework has."""
-        if self._patches:
+        """Has every listed function the framework has wrapped while a window is open.
+
+        Again, it takes what was imported since: an extension may come after the debugger.
+        """
+        new = [section for section in sources() if section.name not in self._installed]
+        if not new:
             return
+        self._installed.update(section.name for section in new)
         sections = read_api_list()
-        for section in sources():
-            for path in sections.get(section.name, []):
-                self._wrap(section, path)
-        self._patch_script()
+        listed = [
+            found
+            for section in new
+            for path in sections.get(section.name, [])
+            for found in self._find(section, path)
+        ]
+        names = Counter(function for function, _ in {(id(each.function), each.api) for each in listed})
+        # Of several names, that of the function itself is for whoever holds it: ``neg``, not ``__neg__``.
+        for each in sorted(listed, key=lambda each: each.name != getattr(each.function, "__name__", None)):
+            self._wrap(each, names[id(each.function)] > 1)
 
-    def _wrap(self, section: Section, path: str) -> None:
+    def _find(self, section: Section, path: str) -> list[Listed]:
         parent, _, name = path.rpartition(".")
+
+        def owner_in(target: Any) -> Any:
+            owner = operator.attrgetter(parent)(target) if parent else target
+            return owner if hasattr(owner, name) else None
+
         try:
-            source = operator.attrgetter(parent)(section.source) if parent else section.source
-            original = getattr(source, name)
+            if owner_in(section.source) is None:
+                return []
+            owners = [owner_in(target) for target in section.targets]
         except AttributeError:
-            return
+            return []
         api = self._collector.add_api(f"{section.prefix}.{name}")
+        return [
+            Listed(section, owner, name, getattr(owner, name), api) for owner in owners if owner is not None
+        ]
+
+    def _wrap(self, listed: Listed, has_other_names: bool) -> None:
+        section, owner, name, function, api = listed
+        replacements = self._replacements
         end = self._waits.end if section.name == "distributed" else self._collector.api_end
-        wrapper = api_wrapper(original, name, api, self._collector, self._window, end)
-        for target in section.targets:
-            try:
-                owner = operator.attrgetter(parent)(target) if parent else target
-                current = getattr(owner, name)
-            except AttributeError:
-                continue
-            self._put(Patch(owner, name, current, wrapper))
 
-    def _put(self, patch: Patch) -> None:
-        try:
-            setattr(patch.owner, patch.name, patch.wrapper)
-        except (AttributeError, TypeError):
-            logger.debug(f"{patch.name} cannot be replaced and is not recorded.")
+        def wrapped(original: Function) -> Function:
+            if has_other_names or by_name:
+                original = _showing_originals(original, replacements)
+            return api_wrapper(original, api, self._collector, self._window, end)
+
+        by_name = (section.name, name) in _BY_NAME
+        if not by_name and replacements.wrapped(function, api, wrapped):
             return
-        self._patches.append(patch)
-
-    def _patch_script(self) -> None:
-        """Scripting reads source code, so it has to find the originals."""
-        original = torch.jit.script
-        scripting = self._scripting
-
-        @functools.wraps(original)
-        def script(obj: Any, *args: Any, **kwargs: Any) -> Any:
-            with scripting, without_our_hooks(obj):
-                return original(obj, *args, **kwargs)
-
-        torch.jit.script = script
-
-    def remove(self) -> None:
-        """Puts the originals back, for good."""
-        self._is_removed = True
-        self._suspend()
-
-    def _suspend(self) -> None:
-        for patch in self._patches:
-            if getattr(patch.owner, patch.name, None) is patch.wrapper:
-                setattr(patch.owner, patch.name, patch.original)
-
-    def _resume(self) -> None:
-        if self._is_removed:
-            return
-        for patch in self._patches:
-            if getattr(patch.owner, patch.name, None) is patch.original:
-                setattr(patch.owner, patch.name, patch.wrapper)
+        by_name = True
+        original = replacements.original(function)
+        replacements.attribute(owner, name, dressed(wrapped(original), function, name))
 
     def register(self, owner: Any, name: str, prefix: str) -> None:
         """Wraps a function of the user's."""
         original = getattr(owner, name)
-        api = self._collector.add_api(f"{prefix}.{name}")
-        wrapper = api_wrapper(original, name, api, self._collector, self._window, self._collector.api_end)
-        setattr(owner, name, wrapper)
-        self._custom[f"{owner}.{name}"] = Patch(owner, name, original, wrapper)
+        api = self._collector.add_api(encodable(f"{prefix}.{name}"))
+        wrapper = api_wrapper(original, api, self._collector, self._window, self._collector.api_end)
+        setattr(owner, name, dressed(wrapper, original, name))
+        self._custom[f"{owner}.{name}"] = Custom(owner, name, original)
 
     def unregister(self, owner: Any, name: str) -> None:
         """Takes the wrapper off again."""
-        patch = self._custom.pop(f"{owner}.{name}", None)
-        if patch is not None:
-            setattr(patch.owner, patch.name, patch.original)
+        custom = self._custom.pop(f"{owner}.{name}", None)
+        if custom is not None:
+            setattr(custom.owner, custom.name, custom.original)
+
+
+def _showing_originals(original: Function, replacements: Replacements) -> Function:
+    """For a function that is also an attribute we replace: ``__torch_function__`` of a subclass may compare
+    the function it is given with that attribute, and has to find the original there."""
+
+    def shown(*args: Any, **kwargs: Any) -> Any:
+        if _has_override(args) or (kwargs and _has_override(tuple(kwargs.values()))):
+            with replacements.with_own_attributes():
+                return original(*args, **kwargs)
+        return original(*args, **kwargs)
+
+    return shown
 
 
 class Section(NamedTuple):
@@ -188,7 +217,10 @@ def sources() -> list[Section]:
         sections.append(Section("distributed", "Distributed", dist, [dist, dist.distributed_c10d]))
     npu = _optional("torch_npu")
     if npu is not None:
-        sections.append(Section("torch_npu", "NPU", torch.ops.npu, [npu, torch.ops.npu]))
+        # Each by itself: some functions are operators, some exist only in the package, and where both have
+        # one the package's may do more than call the operator.
+        sections.append(Section("torch_npu", "NPU", npu, [npu]))
+        sections.append(Section("torch_npu", "NPU", torch.ops.npu, [torch.ops.npu]))
     mindspeed = _optional("mindspeed.ops")
     if npu is not None and mindspeed is not None:
         sections.append(Section("mindspeed", "MindSpeed", mindspeed, [mindspeed]))

@@ -7,6 +7,7 @@ from typing import Any
 import torch.distributed as dist
 
 from msprobe import _native
+from msprobe.pytorch.hooks.replacing import ByAttribute
 from msprobe.pytorch.hooks.window import Window
 
 
@@ -29,14 +30,17 @@ class Waits:
         self._collector = collector
         self._window = window
         self._pending: dict[int, tuple[Any, _Pending]] = {}
-        self._is_installed = False
+        self._watched: ByAttribute | None = None
 
-    def install(self) -> None:
-        """Watches ``Work.wait``; what it returns stays as it is."""
-        if self._is_installed or not dist.is_available():
-            return
-        self._is_installed = True
-        original = dist.Work.wait
+    def set(self, is_open: bool) -> None:
+        """Watches ``Work.wait`` while a window is open and until the last work of it was waited for; what it
+        returns stays as it is."""
+        if is_open and self._watched is None and dist.is_available():
+            self._watched = ByAttribute(dist.Work, "wait", self._wait(dist.Work.wait))
+            self._watched.put()
+        self._take_off_when_done()
+
+    def _wait(self, original: Any) -> Any:
         done = self._done
 
         def wait(work: Any, *args: Any, **kwargs: Any) -> Any:
@@ -45,7 +49,12 @@ class Waits:
             return result
 
         wait.__doc__ = original.__doc__
-        dist.Work.wait = wait
+        return wait
+
+    def _take_off_when_done(self) -> None:
+        if self._watched is not None and not self._window.open and not self._pending:
+            self._watched.take_off()
+            self._watched = None
 
     def end(self, call: _native.ApiCall, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         """A collective has returned: it is complete, or there are works to wait for."""
@@ -71,12 +80,14 @@ class Waits:
             self._collector.collective_end(pending.call, pending.args, pending.kwargs, pending.works == 0)
         finally:
             inside.api = before
+            self._take_off_when_done()
 
     def clear(self) -> None:
         """The step is over: calls nobody waited for stay without output."""
         for _, pending in self._pending.values():
             self._collector.api_fail(pending.call)
         self._pending.clear()
+        self._take_off_when_done()
 
 
 def _works(result: Any) -> list[Any]:

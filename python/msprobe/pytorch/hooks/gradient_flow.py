@@ -15,11 +15,13 @@ from typing import Any, Callable, NamedTuple, Optional, Protocol
 import torch
 from torch import Tensor
 
-# The bare functions: wrapped ones (``torch.add`` may be, by whoever collects API calls) would be seen.
-_add: Callable[[Tensor, Tensor], Tensor] = torch._C._VariableFunctions.add
-_as_strided: Callable[..., Tensor] = torch._C._VariableFunctions.as_strided
-_empty_strided: Callable[..., Tensor] = torch._C._VariableFunctions.empty_strided
-_copy: Callable[[Tensor, Tensor], Tensor] = Tensor.copy_
+from msprobe.pytorch.hooks.replacing import bare
+
+# Calls of the functions themselves would be seen by whoever collects API calls.
+_add: Callable[[Tensor, Tensor], Tensor] = bare(torch._C._VariableFunctions.add)
+_as_strided: Callable[..., Tensor] = bare(torch._C._VariableFunctions.as_strided)
+_empty_strided: Callable[..., Tensor] = bare(torch._C._VariableFunctions.empty_strided)
+_copy: Callable[[Tensor, Tensor], Tensor] = bare(Tensor.copy_)
 _task: Callable[[], int] = torch._C._current_graph_task_id
 _will_run: Callable[[Any], bool] = torch._C._will_engine_execute_node
 

@@ -52,9 +52,12 @@ class ModuleHooks:
                 if any(name.startswith(path) for path in compiled):
                     # Hooks inside would be compiled too, or break the graph.
                     continue
-                if _is_compiled(module):
+                if _is_compiled(module) or _is_compiled_in_place(module):
                     compiled.append(f"{name}." if name else "")
-                if module is model or type(module).__name__ == "FullyShardedDataParallel":
+                if module is model and _is_compiled(module):
+                    # What is below the given root is the compiled module, and nothing else can be seen.
+                    name = "_orig_mod"
+                elif module is model or type(module).__name__ == "FullyShardedDataParallel":
                     continue
                 self.hook(module, f"{prefix}{name}.{_class_name(module)}")
 
@@ -69,7 +72,11 @@ class ModuleHooks:
         if module in self._hooked:
             return None
         self._hooked.add(module)
-        hook = ModuleHook(self, self.collector.add_module(stem), _is_compiled(module))
+        hook = ModuleHook(self, self.collector.add_module(encodable(stem)), _is_compiled(module))
+        if _is_compiled_in_place(module):
+            # Its hooks are called from inside.
+            module._compiled_call_impl = _CompiledCall(module, hook)
+            return hook
         module.register_forward_pre_hook(hook.before, with_kwargs=True)
         module.register_forward_hook(hook.after, prepend=True, with_kwargs=True, always_call=True)
         return hook
@@ -146,7 +153,7 @@ class ModuleHook:
             return
         # The shell of a compiled module has no parameters of its own.
         parameters = (module._orig_mod if self._is_compiled else module)._parameters
-        present = {name: value for name, value in parameters.items() if value is not None}
+        present = {encodable(name): value for name, value in parameters.items() if value is not None}
         if hooks.collector.module_end(call, args, kwargs, output, present, sys._getframe()):
             self._watch_parameters(present)
         if entry is not None:
@@ -158,8 +165,28 @@ class ModuleHook:
             known = self._parameters.get(name)
             if not parameter.requires_grad or (known is not None and known() is parameter):
                 continue
-            parameter.register_hook(hooks.collector.parameter_hook(self._module, name, hooks.window))
+            parameter.register_hook(
+                hooks.collector.parameter_hook(self._module, encodable(name), hooks.window)
+            )
             self._parameters[name] = weakref.ref(parameter)
+
+
+class _CompiledCall:
+    """Calls a module that ``Module.compile`` has compiled, with our hooks around it."""
+
+    def __init__(self, module: torch.nn.Module, hook: ModuleHook) -> None:
+        self._module = weakref.ref(module)
+        self._hook = hook
+        self._compiled: Callable[..., Any] = module._compiled_call_impl
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        module = self._module()
+        if module is None:
+            return self._compiled(*args, **kwargs)
+        self._hook.before(module, args, kwargs)
+        result = self._compiled(*args, **kwargs)
+        self._hook.after(module, args, kwargs, result)
+        return result
 
 
 def _hook_of_a_copy() -> ModuleHook:
@@ -215,6 +242,15 @@ class _Sink:
 
 def _is_compiled(module: torch.nn.Module) -> bool:
     return hasattr(module, "_orig_mod") and type(module).__name__ == "OptimizedModule"
+
+
+def _is_compiled_in_place(module: torch.nn.Module) -> bool:
+    return getattr(module, "_compiled_call_impl", None) is not None
+
+
+def encodable(name: str) -> str:
+    """A name that can be written: half of a surrogate pair stands as its number."""
+    return name.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _class_name(module: torch.nn.Module) -> str:

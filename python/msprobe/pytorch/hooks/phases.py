@@ -3,8 +3,6 @@ the optimizer. Also keeps recomputed forward passes whole."""
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import sys
 from typing import Any, Callable
 
@@ -12,6 +10,7 @@ import torch
 import torch.utils.checkpoint
 
 from msprobe import _native
+from msprobe.pytorch.hooks.replacing import Replacements
 from msprobe.pytorch.hooks.window import Window
 
 _CLIPPERS = ("clip_grad_norm_", "clip_grad_norm", "clip_grad_value_")
@@ -19,7 +18,7 @@ _MEGATRON = ("megatron.core.optimizer.clip_grads", "megatron.core.optimizer.opti
 _MEGATRON_CLIPPERS = ("clip_grad_norm_fp32", "clip_grad_by_total_norm_fp32", "get_grad_norm_fp32")
 
 
-def install_phases(collector: _native.Collector, window: Window) -> None:
+def install_phases(collector: _native.Collector, window: Window, replacements: Replacements) -> None:
     """Marks operations of optimizers and of gradient clipping."""
     from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
@@ -31,50 +30,48 @@ def install_phases(collector: _native.Collector, window: Window) -> None:
         if window.open:
             collector.set_phase(None)
 
+    def marked(original: Callable[..., Any]) -> Callable[..., Any]:
+        def clip(*args: Any, **kwargs: Any) -> Any:
+            if not window.open:
+                return original(*args, **kwargs)
+            collector.set_phase("clip_grad")
+            try:
+                return original(*args, **kwargs)
+            finally:
+                collector.set_phase(None)
+
+        return clip
+
     register_optimizer_step_pre_hook(before)
     register_optimizer_step_post_hook(after)
-    for name in _CLIPPERS:
-        _wrap_clipper(torch.nn.utils, name, collector, window)
-        _wrap_clipper(torch.nn.utils.clip_grad, name, collector, window)
-    for path in _MEGATRON:
-        for name in _MEGATRON_CLIPPERS:
-            _wrap_clipper(sys.modules.get(path), name, collector, window)
+    clippers = [(torch.nn.utils.clip_grad, name) for name in _CLIPPERS]
+    clippers += [(sys.modules.get(path), name) for path in _MEGATRON for name in _MEGATRON_CLIPPERS]
+    for owner, name in clippers:
+        original = getattr(owner, name, None)
+        if original is not None and not replacements.wrapped(original, "clip_grad", marked):
+            replacements.attribute(owner, name, marked(original))
 
 
-def _wrap_clipper(owner: Any, name: str, collector: _native.Collector, window: Window) -> None:
-    original: Callable[..., Any] | None = getattr(owner, name, None)
-    if original is None:
-        return
-
-    @functools.wraps(original)
-    def clip(*args: Any, **kwargs: Any) -> Any:
-        if not window.open:
-            return original(*args, **kwargs)
-        collector.set_phase("clip_grad")
-        try:
-            return original(*args, **kwargs)
-        finally:
-            collector.set_phase(None)
-
-    setattr(owner, name, clip)
-
-
-def install_checkpoint(window: Window) -> None:
+class WholeRecomputation:
     """While a window is open, recomputation runs to the end of the forward pass instead of stopping at the
-    last tensor that backward needs, so that no record is left half done. Results are the same."""
-    original = torch.utils.checkpoint.checkpoint
-    if getattr(original, "_msprobe", False):
-        return
+    last tensor that backward needs, so that no record is left half done. Results are the same.
 
-    @functools.wraps(original)
-    def checkpoint(*args: Any, **kwargs: Any) -> Any:
-        whole = (
-            torch.utils.checkpoint.set_checkpoint_early_stop(False)
-            if window.open
-            else contextlib.nullcontext()
-        )
-        with whole:
-            return original(*args, **kwargs)
+    It is a setting of the framework's, which whoever calls ``checkpoint`` reads, from wherever they have it.
+    """
 
-    checkpoint._msprobe = True  # type: ignore[attr-defined]
-    torch.utils.checkpoint.checkpoint = checkpoint
+    _NAME = "_enable_checkpoint_early_stop"
+
+    def __init__(self) -> None:
+        self._before: Any = None
+        self._is_set = False
+
+    def set(self, is_open: bool) -> None:
+        settings = torch.utils.checkpoint
+        if is_open == self._is_set or not hasattr(settings, self._NAME):
+            return
+        self._is_set = is_open
+        if is_open:
+            self._before = getattr(settings, self._NAME)
+            setattr(settings, self._NAME, False)
+        elif getattr(settings, self._NAME) is False:
+            setattr(settings, self._NAME, self._before)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any, Callable
 
 import torch
+
+from msprobe.pytorch.hooks.replacing import ByCode, Replacements
 
 
 def make_scriptable(wrapper: Any, original: Any) -> None:
@@ -50,27 +51,16 @@ def _is_ours(hook: Any) -> bool:
     return owner.__module__.startswith("msprobe.")
 
 
-class Scripting:
-    """Inside, the framework's functions are the original ones.
+def scriptable(replacements: Replacements) -> ByCode:
+    """``torch.jit.script`` that finds functions and modules as they are without us."""
 
-    Scripting a function scripts what it calls, by calls of its own: only the end of the outermost one puts
-    the wrappers back, whichever thread that is in.
-    """
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+        def script(*args: Any, **kwargs: Any) -> Any:
+            value = args[0] if args else kwargs.get("obj")
+            # Scripting a function scripts what it calls, by calls of its own.
+            with replacements.suspended(), without_our_hooks(value):
+                return original(*args, **kwargs)
 
-    def __init__(self, suspend: Callable[[], None], resume: Callable[[], None]) -> None:
-        self._suspend = suspend
-        self._resume = resume
-        self._lock = threading.Lock()
-        self._depth = 0
+        return script
 
-    def __enter__(self) -> None:
-        with self._lock:
-            if self._depth == 0:
-                self._suspend()
-            self._depth += 1
-
-    def __exit__(self, *error: Any) -> None:
-        with self._lock:
-            self._depth -= 1
-            if self._depth == 0:
-                self._resume()
+    return ByCode(torch.jit.script, wrap)

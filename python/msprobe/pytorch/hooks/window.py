@@ -26,12 +26,21 @@ class Window:
         self.paused = False
         self._has_frozen = False
         self.inside = _Inside()
+        self.on_change: list[Callable[[], None]] = []
+        """Told when any of the above has changed."""
 
     def set(self, is_open: bool) -> None:
         if is_open != self.open:
             self._rest_collector(is_open)
-        self.open = is_open
-        self.apis = is_open and not self.paused
+        self._switch(is_open, self.paused)
+
+    def _switch(self, is_open: bool, paused: bool) -> None:
+        before = (self.open, self.paused)
+        self.open, self.paused = is_open, paused
+        self.apis = is_open and not paused
+        if before != (is_open, paused):
+            for told in self.on_change:
+                told()
 
     def _rest_collector(self, is_open: bool) -> None:
         """Keeps Python's garbage collector from walking all that lives already, each time the hooks have made
@@ -44,8 +53,7 @@ class Window:
             self._has_frozen = False
 
     def pause_apis(self, paused: bool) -> None:
-        self.paused = paused
-        self.apis = self.open and not paused
+        self._switch(self.open, paused)
 
 
 def _is_compiling() -> Callable[[], bool]:

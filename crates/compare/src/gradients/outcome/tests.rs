@@ -32,6 +32,7 @@ fn outcome(ranks: Vec<RankOutcome>, failures: &[&str]) -> Outcome {
     Outcome {
         ranks,
         failures: failures.iter().map(|&text| text.to_owned()).collect(),
+        differing_rows: Vec::new(),
         thresholds: Thresholds::default(),
         files: Vec::new(),
     }
@@ -41,7 +42,7 @@ fn outcome(ranks: Vec<RankOutcome>, failures: &[&str]) -> Outcome {
 fn a_fall_is_said_in_one_line() {
     let one = rank(0, &[0, 2, 3], &[&[1.0, 1.0, 0.9], &[1.0, 1.0, 0.5], &[1.0; 3]]);
     let outcome = outcome(vec![one], &[]);
-    assert_eq!(outcome.status(), Status::Suspect);
+    assert_eq!(outcome.status(), Status::Diverged);
     assert_eq!(
         outcome.lines(),
         [
@@ -58,7 +59,7 @@ fn a_low_beginning_is_said_so() {
     let late = rank(0, &[0, 1], &[&[1.0, 0.9], &[f64::NAN, 0.9]]);
     assert_eq!(
         outcome(vec![late], &["x"]).lines()[0],
-        "step 1: 2 of 2 parameters: 1 fell by more than 0.03, 1 begin below 0.97, first in backward order: p1"
+        "step 1: 2 of 2 parameters: 1 begin below 0.97, 1 fell by more than 0.03, first in backward order: p1"
     );
 }
 
@@ -84,7 +85,11 @@ fn the_earliest_step_of_all_ranks_decides() {
     assert_eq!((json["step"].as_u64(), json["rank"].as_u64()), (Some(1), Some(1)));
     assert_eq!(json["parameters"], json!(["p0"]));
     assert_eq!(json["ranks"][0]["step"], 2);
-    assert_eq!(json["ranks"][3]["status"], "ok");
+    assert_eq!(
+        (&json["ranks"][3]["suspicious"], &json["ranks"][0]["suspicious"]),
+        (&json!(false), &json!(true))
+    );
+    assert_eq!(json["reasons"], json!({"fall": 1}));
     assert_eq!(json["ranks"][2]["curves"][0]["worst_step"], 1);
     assert_eq!(json["ranks"][2]["curves"][0]["flagged"][0]["reason"], "fall");
 }
@@ -93,23 +98,62 @@ fn the_earliest_step_of_all_ranks_decides() {
 fn nothing_suspicious_and_not_all_compared() {
     let good = || rank(0, &[0, 1], &[&[1.0, 0.99], &[f64::NAN, 1.0]]);
     let complete = outcome(vec![good()], &[]);
-    assert_eq!(complete.status(), Status::Ok);
+    assert_eq!(complete.status(), Status::WithinTolerance);
     assert_eq!(
         complete.lines()[0],
         "nothing suspicious: 2 parameters, 2 steps, lowest similarity 0.9900 (p0, step 1)"
     );
     let partial = outcome(vec![good()], &["a file", "another"]);
     assert_eq!(partial.status(), Status::Incomplete);
-    assert!(partial.lines()[0].starts_with("nothing suspicious in what could be compared: "));
-    assert_eq!(partial.lines()[2], "2 items could not be compared, see the log and verdict.json");
+    assert!(partial.lines()[0].starts_with("incomplete: nothing suspicious in what could be compared: "));
+    assert_eq!(
+        partial.lines()[2],
+        "2 items could not be compared, the first: a file; verdict.json lists all"
+    );
     assert_eq!(partial.to_json()["failures"], json!(["a file", "another"]));
     assert_eq!(partial.to_json()["step"], Value::Null);
 }
 
 #[test]
 fn there_may_be_nothing_to_say() {
-    let lines = outcome(vec![rank(0, &[0], &[&[f64::NAN]])], &[]).lines();
-    assert_eq!(lines, ["there was no element to compare"]);
+    let outcome = outcome(vec![rank(0, &[0], &[&[f64::NAN]])], &[]);
+    assert_eq!(outcome.lines(), ["there was no element to compare"]);
+    assert_eq!(outcome.status(), Status::Failed);
+}
+
+#[test]
+fn identical_are_only_equal_signs_and_equal_tables() {
+    let mut same = outcome(vec![rank(0, &[0, 1], &[&[1.0, 1.0]])], &[]);
+    assert_eq!(same.status(), Status::Identical);
+    assert_eq!(
+        same.lines()[0],
+        "identical: 1 parameter, 2 steps, every direction and every row of the tables"
+    );
+    same.differing_rows = vec!["step 1: p0".to_owned()];
+    assert_eq!(same.status(), Status::WithinTolerance);
+    assert_eq!(same.lines()[2], "the tables differ in 1 row, the first step 1: p0");
+    let one_flip = outcome(vec![rank(0, &[0], &[&[0.9999]])], &[]);
+    assert_eq!(one_flip.status(), Status::WithinTolerance);
+}
+
+#[test]
+fn sinking_is_said_in_its_own_words() {
+    let curve: Vec<f64> = (0..30).map(|step| 1.0 - f64::from(step) * 0.01).collect();
+    let steps: Vec<u64> = (0..30).collect();
+    let outcome = outcome(vec![rank(0, &steps, &[&curve, &[1.0; 30]])], &[]);
+    assert_eq!(
+        outcome.lines()[0],
+        "step 11: 1 of 2 parameters sank by more than 0.1 since the first steps, first in backward order: p0"
+    );
+    let json = outcome.to_json();
+    assert_eq!(json["reasons"], json!({"total_fall": 1}));
+    let words: Vec<&Value> = json["ranks"][0]["curves"][0]["flagged"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|flag| &flag["reason"])
+        .collect();
+    assert_eq!(words, ["total_fall", "floor"]);
 }
 
 #[test]

@@ -193,7 +193,7 @@ fn runs_are_paired_by_place() {
     save(&a, "k/step1/rank0/micro_step0/k.npy", &[1.0]);
     save(&b, "k/step0/rank1/micro_step0/k.npy", &[1.0]);
     save(&b, "z/step0/rank0/micro_step0/z.npy", &[1.0]);
-    let keys = compare_keys([&a, &b], &Silent).unwrap();
+    let keys = compare_keys([&a, &b], &Silent).unwrap().keys;
     assert_eq!(
         keys.iter().map(|key| (key.name.as_str(), key.present)).collect::<Vec<_>>(),
         [("k", [true, true]), ("z", [false, true])]
@@ -224,7 +224,7 @@ fn pairs_that_cannot_be_compared_are_reported_in_order() {
     // A zip archive of the right name is no array either.
     fs::write(b.join(file(3)), b"PK\x05\x06\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0").unwrap();
     let notes = Notes::default();
-    let keys = compare_keys([&a, &b], &notes).unwrap();
+    let keys = compare_keys([&a, &b], &notes).unwrap().keys;
     assert_eq!(keys[0].rows.len(), 1);
     assert_eq!(keys[0].failures.iter().map(|failure| failure.place.id).collect::<Vec<_>>(), [1, 2, 3]);
     let notes = notes.0.into_inner().unwrap();
@@ -263,4 +263,27 @@ fn the_number_of_threads_changes_nothing() {
         pool.install(|| compare_keys([&a, &b], &Silent).unwrap())
     };
     assert_eq!(with(1), with(3));
+}
+
+#[test]
+fn several_arrays_of_a_place_are_paired_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let (a, b) = (dir.path().join("a"), dir.path().join("b"));
+    let at = "d/step0/rank0/micro_step0";
+    for name in ["d.x", "d.y", "d.only_a"] {
+        save(&a, &format!("{at}/{name}.npy"), &[1.0]);
+    }
+    for name in ["d.w", "d.x", "d.y"] {
+        save(&b, &format!("{at}/{name}.npy"), &[1.0]);
+    }
+    // Alone at its place: paired whatever it is called.
+    save(&a, "response/step0/rank0/micro_step0/response0.npy", &[1.0]);
+    save(&b, "response/step0/rank0/micro_step0/response.npy", &[1.0]);
+    let keys = compare_keys([&a, &b], &Silent).unwrap().keys;
+    let names = |file: &PathBuf| file.file_name().unwrap().to_str().unwrap().to_owned();
+    let paired: Vec<[String; 2]> =
+        keys[0].rows.iter().map(|row| [names(&row.files[0]), names(&row.files[1])]).collect();
+    assert_eq!(paired, [["d.x.npy", "d.x.npy"], ["d.y.npy", "d.y.npy"]]);
+    assert_eq!([keys[0].one_sided[0].len(), keys[0].one_sided[1].len()], [1, 1]);
+    assert_eq!((keys[1].rows.len(), keys[1].one_sided[0].len()), (1, 0));
 }

@@ -75,6 +75,7 @@ fn a_rank_without_micro_steps_is_flat() {
     let found = find_arrays(&data, &Silent).unwrap();
     let expected = vec![
         ([0, 0, 0, 0], "k.0.npy"),
+        ([0, 0, 0, 0], "micro_step_x.npy"),
         ([0, 0, 0, 1], "k.1.npy"),
         ([0, 0, 0, 5], "k_5.npy"),
         ([0, 0, 3, 0], "k.npy"),
@@ -84,14 +85,54 @@ fn a_rank_without_micro_steps_is_flat() {
 }
 
 #[test]
-fn one_file_per_place_and_a_warning() {
+fn files_of_one_place_are_all_there() {
     let (_root, data) = tree(&["d/step0/rank0/micro_step0/d.b.npy", "d/step0/rank0/micro_step0/d.a.npy"]);
-    let notes = Notes::default();
-    let found = find_arrays(&data, &notes).unwrap();
-    assert_eq!(places(&found["d"]), [([0, 0, 0, 0], "d.a.npy")]);
-    let notes = notes.0.into_inner().unwrap();
-    assert_eq!(notes.len(), 1);
-    assert!(notes[0].contains("d.a.npy and ") && notes[0].contains("d.b.npy are both step 0"), "{notes:?}");
+    let found = find_arrays(&data, &Silent).unwrap();
+    assert_eq!(places(&found["d"]), [([0, 0, 0, 0], "d.a.npy"), ([0, 0, 0, 0], "d.b.npy")]);
+}
+
+#[test]
+fn numbers_behind_the_key_are_ids() {
+    let (_root, data) = tree(&[
+        "response/step0/rank0/micro_step0/response0.npy",
+        "response/step0/rank0/micro_step0/response1.npy",
+        "response/step0/rank1/response12.npy",
+        "k2/step0/rank0/micro_step0/k2.npy",
+        "k2/step0/rank0/micro_step0/k21.npy",
+    ]);
+    let found = find_arrays(&data, &Silent).unwrap();
+    assert_eq!(
+        places(&found["response"]),
+        [([0, 0, 0, 0], "response0.npy"), ([0, 0, 0, 1], "response1.npy"), ([0, 1, 0, 12], "response12.npy")]
+    );
+    assert_eq!(places(&found["k2"]), [([0, 0, 0, 0], "k2.npy"), ([0, 0, 0, 1], "k21.npy")]);
+}
+
+#[test]
+fn what_is_passed_over_is_said() {
+    let (_root, data) = tree(&[
+        "k/step0/rank0/micro_step0/k.npy",
+        "k/step0/rank0/micro_step0/k.json",
+        "k/step0/rank0/micro_step0/k.npy.part",
+        "k/step0/rank0/micro_step0/.hidden",
+        "k/step0/notes/k.npy",
+        "k/other/rank0/micro_step0/k.npy",
+        "only_json/step0/rank0/micro_step0/only_json.json",
+        "file.npy",
+    ]);
+    let mut unread = find_everything(&data, &Silent).unwrap().unread;
+    unread.sort();
+    let said: Vec<&str> = unread.iter().map(|text| text.rsplit_once("/data/").unwrap().1).collect();
+    assert_eq!(
+        said,
+        [
+            "file.npy: it is no directory of a key",
+            "k/other: it is no directory of a step",
+            "k/step0/notes: it is no directory of a rank",
+            "k/step0/rank0/micro_step0/k.npy.part: it is no .npy file",
+            "only_json: there is no array in it",
+        ]
+    );
 }
 
 #[test]
@@ -149,12 +190,23 @@ fn numbers_are_read_as_python_reads_them() {
 
 #[test]
 fn ids_of_file_names() {
-    for (stem, id) in
-        [("k", 0), ("k.5", 5), ("0", 0), ("12", 12), ("k.5.x", 0), ("k.", 0), ("k.-1", 0), ("", 0)]
-    {
-        assert_eq!(array_id(stem, true), id, "{stem}");
+    for (stem, id) in [
+        ("k", 0),
+        ("k.5", 5),
+        ("0", 0),
+        ("12", 12),
+        ("k.5.x", 0),
+        ("k.", 0),
+        ("k.-1", 0),
+        ("", 0),
+        ("k5", 5),
+        ("k5x", 0),
+        ("other5", 0),
+    ] {
+        assert_eq!(array_id(stem, "k", true), id, "{stem}");
     }
-    assert_eq!((array_id("a_b_12", true), array_id("a_b_12", false)), (12, 0));
-    assert_eq!((array_id("a.b_12", true), array_id("_12", true)), (0, 0));
-    assert_eq!(array_id("k.99999999999999999999", true), 0);
+    assert_eq!((array_id("a_b_12", "k", true), array_id("a_b_12", "k", false)), (12, 0));
+    assert_eq!((array_id("a.b_12", "k", true), array_id("_12", "k", true)), (0, 0));
+    assert_eq!(array_id("k.99999999999999999999", "k", true), 0);
+    assert_eq!((array_id("5", "", false), array_id("k5", "k5", false)), (5, 0));
 }

@@ -7,7 +7,6 @@ mod operations;
 #[cfg(test)]
 mod tests;
 
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -17,7 +16,7 @@ use self::operations::Rank;
 use super::NewestTable;
 use crate::console::Console;
 use crate::error::CompareError;
-use crate::output::{make_directory, publish, timestamp};
+use crate::output::{make_directory, publish_stamped, timestamp};
 
 const NOTHING_FOUND: &str = "Cannot find any diff node, no need to generate analyze file.";
 
@@ -64,12 +63,11 @@ pub fn first_difference(
     let mut tables = Vec::with_capacity(ranks.len());
     for rank in &ranks {
         let path = output.join(format!("compare_result_rank{}_{stamp}.json", rank.number));
-        publish(&path, console, |path| {
-            let mut out = BufWriter::new(File::create(path)?);
+        tables.push(publish_stamped(&path, |file| {
+            let mut out = BufWriter::new(file);
             rank.write_operations(&mut out)?;
             out.flush()
-        })?;
-        tables.push(path);
+        })?);
     }
     let found = search(&ranks);
     if found.is_empty() {
@@ -78,8 +76,8 @@ pub fn first_difference(
     }
     let nanoseconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     let path = output.join(format!("diff_analyze_{nanoseconds}.json"));
-    publish(&path, console, |path| {
-        let mut out = BufWriter::new(File::create(path)?);
+    let path = publish_stamped(&path, |file| {
+        let mut out = BufWriter::new(file);
         operations::write_findings(&ranks, &found, &mut out)?;
         out.flush()
     })?;

@@ -43,10 +43,10 @@ fn tell_module(sink: &StepSink, index: usize) {
         let id = sink.open_record(&name);
         sink.stack_name(call % 2, &name, || frames(call % 2));
         sink.construct(&name, Some(&module));
-        sink.close(id, &name, format!("{{\"call\": {call}}}"));
+        sink.close(id, &name, format!("{{\"call\": {call}}}").into());
     }
     sink.stack_name(7, &module, || frames(7));
-    sink.append(&module, "{}".to_owned());
+    sink.append(&module, "{}".into());
 }
 
 fn write_all(log: &FlightLog) -> usize {
@@ -72,12 +72,12 @@ fn what_was_held_is_written_as_if_it_had_never_been() {
         sink.construct("Module.top.T.forward.0", None);
         let open = sink.open_record("late");
         let changing = sink.open_record("changing");
-        sink.set(changing, "changing", "{\"n\": 1}".to_owned(), 100);
+        sink.set(changing, "changing", "{\"n\": 1}".into(), 100);
         let gone = sink.open_record("gone");
         tell_module(sink, 0);
         sink.remove(gone);
-        sink.close(open, "late", "{\"late\": true}".to_owned());
-        sink.set(changing, "changing", "{\"n\": 2}".to_owned(), 100);
+        sink.close(open, "late", "{\"late\": true}".into());
+        sink.set(changing, "changing", "{\"n\": 2}".into(), 100);
         sink.open_record("never");
     }
     assert!(!held_path.exists());
@@ -96,17 +96,17 @@ fn a_step_goes_on_in_its_files() {
     let sink = StepSink::Memory(Arc::clone(&log));
     let dropped = sink.open_record("dropped");
     let kept = sink.open_record("kept");
-    sink.append("done", "1".to_owned());
+    sink.append("done", "1".into());
     let (mut steps, is_running) = log.take(|_, _| true);
     assert!(is_running);
     let written = steps.remove(0).write(&header(), frames).unwrap();
     assert_eq!(written.skipped, 1);
     let sink = StepSink::Files { writer: written.writer, skipped: written.skipped };
     assert!(!sink.is_memory());
-    sink.close(kept, "kept", "2".to_owned());
-    sink.close(dropped, "dropped", "3".to_owned());
+    sink.close(kept, "kept", "2".into());
+    sink.close(dropped, "dropped", "3".into());
     let new = sink.open_record("new");
-    sink.close(new, "new", "4".to_owned());
+    sink.close(new, "new", "4".into());
     sink.flush().unwrap();
     drop(sink);
     let dump = read(dir.path(), 0, "dump");
@@ -128,7 +128,7 @@ fn old_steps_go() {
     log.begin_step(place(dir.path(), 8));
     assert_eq!(log.holding(), Holding { steps: 2, records: 3, bytes: one }, "begun again");
     log.end_step();
-    sink.append("after the end", "{}".to_owned());
+    sink.append("after the end", "{}".into());
     assert_eq!(write_all(&log), 2);
     assert_eq!(log.holding(), Holding { steps: 0, records: 0, bytes: 0 });
     assert!(dir.path().join("step7").exists() && !dir.path().join("step6").exists());
@@ -145,7 +145,7 @@ fn the_last_records_have_their_stacks_and_a_whole_tree() {
         for index in 0..40 {
             tell_module(&sink, index);
         }
-        sink.append("Module.top.T.forward.0", "{}".to_owned());
+        sink.append("Module.top.T.forward.0", "{}".into());
         assert_eq!(log.holding().records, 5);
     }
     assert_eq!(write_all(&log), 1);
@@ -210,7 +210,7 @@ fn memory_is_bounded_and_it_is_said() {
     assert!(read(dir.path(), 3, "dump")["data"]["Torch.add.3999.forward"].is_object());
     // One record that is too much by itself.
     log.begin_step(place(dir.path(), 9));
-    sink.append("large", "x".repeat(200_000));
+    sink.append("large", "x".repeat(200_000).into());
     assert_eq!(log.holding().records, 0);
 }
 
@@ -231,7 +231,7 @@ fn records_that_an_accelerator_owes_wait() {
     log.make_newest(ids[4]);
     assert_eq!(log.holding().records, 7, "2 to 4, and those after them");
     for (index, id) in ids.iter().enumerate().skip(2) {
-        sink.close(*id, "", index.to_string());
+        sink.close(*id, "", index.to_string().into());
     }
     assert_eq!(log.holding().records, 3);
 }

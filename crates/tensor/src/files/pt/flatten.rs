@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use crate::files::pickle::{Arena, Node, NodeId};
-use crate::files::{FormatError, Index, TensorEntry, TensorLayout};
+use crate::files::{FormatError, Index, PlainValue, TensorEntry, TensorLayout};
 
 use super::PtDocument;
 
@@ -30,9 +30,28 @@ pub(super) fn index(doc: &PtDocument<'_>) -> Result<Index, FormatError> {
         index_bytes_left: BASE_INDEX_BYTES.saturating_add(file_len.saturating_mul(4)),
         expansion: Expansion::new(file_len),
         index: Index::default(),
+        plain: None,
     };
     walk.run()?;
     Ok(walk.index)
+}
+
+/// Everything of `doc` that is no tensor, by dotted path: numbers, texts, and objects by their class.
+pub(super) fn plain_values(doc: &PtDocument<'_>) -> Result<Vec<PlainValue>, FormatError> {
+    let file_len = doc.file.len();
+    let mut walk = Walk {
+        doc,
+        path: String::new(),
+        frames: Vec::new(),
+        on_path: vec![false; doc.arena.len()],
+        visits_left: BASE_VISITS.saturating_add(file_len),
+        index_bytes_left: BASE_INDEX_BYTES.saturating_add(file_len.saturating_mul(4)),
+        expansion: Expansion::new(file_len),
+        index: Index::default(),
+        plain: Some(Vec::new()),
+    };
+    walk.run()?;
+    Ok(walk.plain.unwrap_or_default())
 }
 
 /// What all tensors of a file come to when spelled out.
@@ -79,6 +98,8 @@ struct Walk<'d> {
     index_bytes_left: usize,
     expansion: Expansion,
     index: Index,
+    /// Where what is no tensor goes, if that is asked for.
+    plain: Option<Vec<PlainValue>>,
 }
 
 impl Walk<'_> {
@@ -90,7 +111,7 @@ impl Walk<'_> {
             frame.next_child += 1;
             if let Some((key, node)) = child(&self.doc.arena, id, index) {
                 // Numbers and texts have no tensors in them: no need to spell out their names.
-                if is_branch(self.doc.arena.node(node)) {
+                if self.plain.is_some() || is_branch(self.doc.arena.node(node)) {
                     self.enter(key)?;
                 }
                 self.visit(node)?;
@@ -109,10 +130,12 @@ impl Walk<'_> {
             FormatError::Refused("shared values spell out a tree far larger than the file".into())
         })?;
         if !is_branch(self.doc.arena.node(id)) {
-            return Ok(());
+            return self.add_plain(id);
         }
-        if let Some(layout) = self.doc.layout(id) {
-            self.add_entry(layout)?;
+        match self.doc.layout(id) {
+            Some(_) if self.plain.is_some() => {}
+            Some(layout) => self.add_entry(layout)?,
+            None => self.add_plain(id)?,
         }
         if self.frames.len() >= MAX_DEPTH {
             return Err(FormatError::Refused(format!("values nested deeper than {MAX_DEPTH} levels")));
@@ -133,6 +156,40 @@ impl Walk<'_> {
         })?;
         let layout = layout.and_then(|layout| self.expansion.add(layout));
         self.index.entries.push(TensorEntry { name: self.path.clone(), layout });
+        Ok(())
+    }
+
+    /// A number or text, what an object is made of, or what a container is.
+    fn add_plain(&mut self, id: NodeId) -> Result<(), FormatError> {
+        let Some(plain) = &mut self.plain else { return Ok(()) };
+        let (doc, arena) = (self.doc, &self.doc.arena);
+        let escaped = || arena.raw(doc.file, id).unwrap_or_default().escape_ascii().to_string();
+        let text = match arena.node(id) {
+            Node::None => "None".to_owned(),
+            Node::Bool(value) => format!("bool {value}"),
+            Node::Int(value) => format!("int {value}"),
+            Node::Float(value) => format!("float {value:?}"),
+            Node::BigInt { .. } => format!("int {}", escaped()),
+            Node::Str { .. } => format!("str '{}'", escaped()),
+            Node::Bytes { .. } | Node::Latin1 { .. } => format!("bytes '{}'", escaped()),
+            Node::Global(global) => global.get().name.to_owned(),
+            // Their members speak for themselves.
+            Node::Tuple { .. } => "tuple".to_owned(),
+            Node::List(_) => "list".to_owned(),
+            Node::Set(_) => "set".to_owned(),
+            Node::Dict(_) => "dict".to_owned(),
+            Node::Object(_) => {
+                let Some(object) = arena.object(id) else { return Ok(()) };
+                let mut text = object.global.get().name.to_owned();
+                push_key(doc, object.args, &mut text);
+                text
+            }
+        };
+        let cost = self.path.len() + text.len() + ENTRY_BYTES;
+        self.index_bytes_left = self.index_bytes_left.checked_sub(cost).ok_or_else(|| {
+            FormatError::Refused("shared values spell out an index far larger than the file".into())
+        })?;
+        plain.push(PlainValue { name: self.path.clone(), text });
         Ok(())
     }
 

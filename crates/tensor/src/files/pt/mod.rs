@@ -11,7 +11,7 @@ mod value;
 
 use super::pickle::{self, Arena, NodeId};
 use super::zip::{self, Archive};
-use super::{FormatError, Index};
+use super::{FormatError, Index, PlainValue};
 use crate::view::Endian;
 
 pub use value::{Kind, ValueRef};
@@ -65,6 +65,11 @@ impl PtDocument<'_> {
     /// The saved object.
     pub fn root(&self) -> ValueRef<'_> {
         ValueRef::new(self, self.root)
+    }
+
+    /// What is no tensor, by dotted path.
+    pub fn plain_values(&self) -> Result<Vec<PlainValue>, FormatError> {
+        flatten::plain_values(self)
     }
 
     /// The tensors, by dotted path.

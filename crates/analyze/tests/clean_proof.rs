@@ -1,0 +1,331 @@
+//! "Clean" is a proof: whatever is unmeasured, unreadable, missing or not finite, the answer is another one. Dumps that are
+//! whole and finite are clean.
+//!
+//! What does not count by definition:
+//! - `Mean` and `Norm`: finite largest and smallest values say that all are finite;
+//! - inputs that were not recorded (`data_mode`): they are results of others, or data;
+//! - records and values that were never written, and the ranks above the highest one: nothing says that they should be
+//!   there, unless a group of communication names them;
+//! - the elements in tensor files, which the statistics were made of; stack.json, construct.json and other members of the
+//!   header.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, its helpers too")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use msprobe_analyze::outcome::Status;
+use msprobe_analyze::run::{Options, analyze};
+use msprobe_report::console::Silent;
+use serde_json::{Value, json};
+
+/// Numbers that look random and are the same in every run (xorshift).
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % sides as u64).unwrap()
+    }
+}
+
+const DTYPES: [&str; 5] = ["torch.float32", "torch.float16", "torch.bfloat16", "torch.int64", "torch.bool"];
+
+fn tensor(dice: &mut Dice, name: &str, with_file: bool) -> Value {
+    let dtype = DTYPES[dice.roll(DTYPES.len())];
+    let shape = [json!([2, 3]), json!([]), json!([4])][dice.roll(3)].clone();
+    let (max, min) = match dtype {
+        "torch.bool" => (json!(true), json!(false)),
+        "torch.int64" => (json!(7), json!(-2)),
+        _ => (json!(1.5), json!(-0.5)),
+    };
+    let mut value = json!({"type": "torch.Tensor", "dtype": dtype, "shape": shape, "Max": max, "Min": min,
+        "Mean": 0.25, "Norm": 2.0, "requires_grad": false});
+    if with_file {
+        value["data_name"] = json!(format!("{name}.pt"));
+    }
+    value
+}
+
+/// A value of a record: a tensor, a list of some, nothing, a number, or a tensor without elements.
+fn value(dice: &mut Dice, name: &str, with_file: bool) -> Value {
+    match dice.roll(7) {
+        0 => json!([tensor(dice, name, with_file), tensor(dice, name, with_file)]),
+        1 => Value::Null,
+        2 => json!({"type": "float", "value": 0.5}),
+        3 => {
+            json!({"type": "torch.Tensor", "dtype": "torch.float32", "shape": [0, 2], "Max": null, "Min": null,
+            "Mean": null, "Norm": null, "requires_grad": false, "data_name": "empty.pt"})
+        }
+        _ => tensor(dice, name, with_file),
+    }
+}
+
+fn dump(dice: &mut Dice) -> Value {
+    let with_files = dice.roll(2) == 0;
+    let mut data = serde_json::Map::new();
+    for number in 0..4 {
+        let name = format!("Torch.exp.{number}.forward");
+        let record = json!({
+            "input_args": [value(dice, "a", with_files), value(dice, "b", with_files)],
+            "input_kwargs": {"out": value(dice, "c", with_files)},
+            "output": [tensor(dice, "d", with_files)],
+        });
+        data.insert(name, record);
+        let name = format!("Module.fc.Linear.backward.{number}");
+        let record =
+            json!({"input": [tensor(dice, "e", with_files)], "output": [value(dice, "f", with_files)]});
+        data.insert(name, record);
+    }
+    let weight = tensor(dice, "g", with_files);
+    data.insert("Module.fc.Linear.parameters_grad".to_owned(), json!({"weight": [weight], "bias": [null]}));
+    let task = if with_files { "tensor" } else { "statistics" };
+    json!({"task": task, "level": "mix", "framework": "pytorch", "dump_data_dir": null, "data": data})
+}
+
+fn write(step: &Path, dumps: &[Value]) {
+    for (rank, dump) in dumps.iter().enumerate() {
+        let dir = step.join(format!("rank{rank}"));
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join("dump.json"), dump.to_string()).unwrap();
+    }
+}
+
+/// Paths of all tensors with elements, as JSON pointers.
+fn tensors(json: &Value, at: &str, found: &mut Vec<String>) {
+    match json {
+        Value::Object(members) if members.contains_key("dtype") => {
+            found.extend((json["shape"] != json!([0, 2])).then(|| at.to_owned()));
+        }
+        Value::Object(members) => {
+            for (key, member) in members {
+                tensors(member, &format!("{at}/{}", key.replace('~', "~0").replace('/', "~1")), found);
+            }
+        }
+        Value::Array(elements) => {
+            for (number, element) in elements.iter().enumerate() {
+                tensors(element, &format!("{at}/{number}"), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn pick<'a>(dice: &mut Dice, found: &'a [String]) -> &'a str {
+    &found[dice.roll(found.len())]
+}
+
+/// Spoils one thing and says what.
+fn spoil(step: &Path, dumps: &[Value], dice: &mut Dice) -> String {
+    let rank = dice.roll(dumps.len());
+    let dir = step.join(format!("rank{rank}"));
+    let mut dump = dumps[rank].clone();
+    let mut all = Vec::new();
+    tensors(&dump["data"], "/data", &mut all);
+    let at = pick(dice, &all).to_owned();
+    let tensor = dump.pointer_mut(&at).unwrap();
+    let records: Vec<String> = dumps[rank]["data"].as_object().unwrap().keys().cloned().collect();
+    let figure = ["Max", "Min"][dice.roll(2)];
+    let what = match dice.roll(14) {
+        0 => {
+            tensor[figure] = Value::Null;
+            "null figure"
+        }
+        1 => {
+            tensor.as_object_mut().unwrap().remove(figure);
+            "no figure"
+        }
+        2 => {
+            tensor[figure] = json!("what");
+            "a figure that is a word"
+        }
+        3 => {
+            tensor[figure] = json!(["NaN", "inf", "-inf"][dice.roll(3)]);
+            // A bare -Inf may be a mask.
+            tensor["Max"] = json!("NaN");
+            "not finite"
+        }
+        4 => {
+            for key in ["Max", "Min", "Mean", "Norm"] {
+                tensor.as_object_mut().unwrap().remove(key);
+            }
+            tensor["unmeasured"] = json!("a nested tensor");
+            "unmeasured"
+        }
+        5 => {
+            for key in ["dtype", "Max", "Min"] {
+                tensor.as_object_mut().unwrap().remove(key);
+            }
+            "neither dtype nor figures"
+        }
+        6 => {
+            tensor[figure] = json!([1.0]);
+            "a figure that is a list"
+        }
+        7 => {
+            let with_file = tensor.get("data_name").is_some();
+            tensor["data_name"] = Value::Null;
+            if !with_file {
+                tensor["Max"] = Value::Null;
+            }
+            "no file"
+        }
+        8 => {
+            let name = &records[dice.roll(records.len())];
+            dump["data"][name] = [Value::Null, json!(5), json!("gone"), json!([])][dice.roll(4)].clone();
+            "no record"
+        }
+        9 => {
+            let name = records.iter().find(|name| !name.contains("parameters_grad")).unwrap();
+            dump["data"][name]["output"] = [Value::Null, json!(5), json!("x")][dice.roll(3)].clone();
+            "no output"
+        }
+        10 => {
+            let name = records.iter().find(|name| !name.contains("parameters_grad")).unwrap();
+            dump["data"][name].as_object_mut().unwrap().remove("output");
+            "output removed"
+        }
+        11 => {
+            let text = dump.to_string();
+            fs::write(dir.join("dump.json"), &text[..dice.roll(text.len() - 1)]).unwrap();
+            return format!("rank {rank}: cut");
+        }
+        12 => {
+            fs::remove_file(dir.join("dump.json")).unwrap();
+            return format!("rank {rank}: dump.json removed");
+        }
+        _ if rank + 1 < dumps.len() => {
+            fs::remove_dir_all(&dir).unwrap();
+            return format!("rank {rank} removed");
+        }
+        _ => {
+            dump["data"] = json!({});
+            "no data"
+        }
+    };
+    fs::write(dir.join("dump.json"), dump.to_string()).unwrap();
+    format!("rank {rank} {at}: {what}")
+}
+
+/// Nothing if no rank can be read, which is an error and no answer.
+fn status(step: &Path) -> Option<Status> {
+    analyze(step, &Options::default(), &Silent).ok().map(|outcome| outcome.status())
+}
+
+/// Whether the answer names something that is not finite and does no harm.
+fn is_told_as_harmless(step: &Path) -> bool {
+    let outcome = analyze(step, &Options::default(), &Silent).unwrap();
+    outcome.lines().iter().any(|line| line.starts_with("Harmless by rule") || line.starts_with("Absorbed"))
+}
+
+#[test]
+fn whatever_is_not_known_to_be_finite_is_not_clean() {
+    let root = tempfile::tempdir().unwrap();
+    for seed in 1..=2000_u64 {
+        let mut dice = Dice(seed.wrapping_mul(6_364_136_223_846_793_005));
+        let dumps: Vec<Value> = (0..=dice.roll(3)).map(|_| dump(&mut dice)).collect();
+        let step = root.path().join("step0");
+        write(&step, &dumps);
+        if seed % 8 == 1 {
+            assert_eq!(status(&step), Some(Status::Clean), "seed {seed}");
+        }
+        let what = spoil(&step, &dumps, &mut dice);
+        let found = status(&step);
+        let is_told = || what.ends_with("not finite") && is_told_as_harmless(&step);
+        assert!(
+            found > Some(Status::Warning) || found.is_none() || is_told(),
+            "seed {seed}: {what}: {found:?}"
+        );
+        fs::remove_dir_all(&step).unwrap();
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+#[test]
+fn the_recorded_dump_without_anomaly() {
+    let golden =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/nan_analyze/no_anomaly/input");
+    assert_eq!(status(&golden), Some(Status::Clean));
+    let root = tempfile::tempdir().unwrap();
+    for seed in 1..=300_u64 {
+        let mut dice = Dice(seed.wrapping_mul(6_364_136_223_846_793_005));
+        let step = root.path().join("step0");
+        copy(&golden, &step);
+        let dumps: Vec<Value> = (0..2)
+            .map(|rank| {
+                let text = fs::read_to_string(step.join(format!("rank{rank}/dump.json"))).unwrap();
+                // The memory that `empty` returns is NaN there, which JSON has no word for; it is harmless by rule.
+                serde_json::from_str(&text.replace("NaN", "1e30")).unwrap()
+            })
+            .collect();
+        let what = spoil(&step, &dumps, &mut dice);
+        let found = status(&step);
+        let is_told = || what.ends_with("not finite") && is_told_as_harmless(&step);
+        assert!(
+            found > Some(Status::Warning) || found.is_none() || is_told(),
+            "seed {seed}: {what}: {found:?}"
+        );
+        fs::remove_dir_all(&step).unwrap();
+    }
+}
+
+#[test]
+fn what_was_not_measured_is_counted_and_named() {
+    let root = tempfile::tempdir().unwrap();
+    let tensor = |max: Value| json!({"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2], "Max": max, "Min": -1.0});
+    let nested = json!({"type": "torch.Tensor", "dtype": "torch.float32", "unmeasured": "a nested tensor"});
+    let data = json!({
+        "Torch.exp.0.forward": {"input_args": [tensor(json!(1.0))], "output": [tensor(Value::Null), nested]},
+        "Torch.log.0.forward": {"input_args": [tensor(json!(1.0))], "output": [tensor(json!(1.0))]},
+    });
+    let dump = json!({"task": "statistics", "level": "L1", "framework": "pytorch", "data": data});
+    write(&root.path().join("step0"), &[dump.clone(), dump.clone(), dump]);
+    fs::remove_dir_all(root.path().join("step0/rank1")).unwrap();
+    let outcome = analyze(&root.path().join("step0"), &Options::default(), &Silent).unwrap();
+    assert_eq!(outcome.status(), Status::Incomplete);
+    let lines = outcome.lines();
+    assert_eq!(
+        lines[0],
+        "incomplete: no NaN and no Inf in what was measured on 2 ranks, but 4 values were not measured, there is no dump \
+         of 1 rank"
+    );
+    let first = "  rank 0: 2 values, the first Torch.exp.0.forward: output 0 has no Max and Min";
+    assert!(lines.iter().any(|line| line == first), "{lines:?}");
+    let report: Value = serde_json::from_str(&outcome.json()).unwrap();
+    assert_eq!((&report["status"], &report["unmeasured"]), (&json!("incomplete"), &json!(4)));
+    assert_eq!((&report["missing_ranks"], &report["complete"]), (&json!([1]), &json!(false)));
+}
+
+#[test]
+fn a_step_that_is_not_complete_is_told_before_clean_ones() {
+    let root = tempfile::tempdir().unwrap();
+    let mut dice = Dice(11);
+    let whole = dump(&mut dice);
+    let mut torn = whole.clone();
+    torn["data"]["Torch.exp.0.forward"]["output"] = Value::Null;
+    for (step, dump) in [(0, &whole), (1, &torn), (2, &whole), (3, &torn)] {
+        write(&root.path().join(format!("step{step}")), std::slice::from_ref(dump));
+    }
+    fs::create_dir(root.path().join("step4")).unwrap();
+    let outcome = analyze(root.path(), &Options::default(), &Silent).unwrap();
+    assert_eq!(outcome.status(), Status::Incomplete);
+    assert!(outcome.step.ends_with("step1"));
+    assert_eq!(
+        (outcome.clean_steps.len(), outcome.incomplete_steps.len(), outcome.left_out.len()),
+        (2, 1, 1)
+    );
+}

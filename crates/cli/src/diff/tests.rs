@@ -1,0 +1,189 @@
+//! "Identical" of two tensor files is a proof: whatever is changed, removed, added or retyped in one of them, in either
+//! direction, the answer is another one. Equal files are identical.
+//!
+//! What does not count by definition: the sign of zero and the payload of NaN, memory order and byte order, the names of two
+//! lone tensors, unused bytes of the container, and what is no tensor where only one file is a `.pt`.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, its helpers too")]
+
+use std::fs;
+use std::path::Path;
+
+use msprobe_tensor::DType;
+use msprobe_tensor::files::{npy, pt_write};
+
+use super::*;
+
+/// Numbers that look random and are the same in every run (xorshift).
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % sides as u64).unwrap()
+    }
+}
+
+#[derive(Clone)]
+struct Tensor {
+    name: String,
+    dtype: DType,
+    shape: Vec<usize>,
+    bytes: Vec<u8>,
+}
+
+const DTYPES: [DType; 6] = [DType::F32, DType::F64, DType::I64, DType::Bool, DType::BF16, DType::I32];
+
+fn tensors_of(dice: &mut Dice, count: usize) -> Vec<Tensor> {
+    (0..count)
+        .map(|index| {
+            let dtype = DTYPES[dice.roll(DTYPES.len())];
+            let shape = [vec![], vec![3], vec![2, 2], vec![0]][dice.roll(4)].clone();
+            let elements: usize = shape.iter().product();
+            // 0 and 1, as bytes; one in the lowest byte is a number above zero in every dtype.
+            let bytes = (0..elements)
+                .flat_map(|_| {
+                    let mut bytes = vec![0; dtype.size_bytes()];
+                    bytes[0] = dice.roll(2) as u8;
+                    bytes
+                })
+                .collect();
+            Tensor { name: format!("layer.{index}"), dtype, shape, bytes }
+        })
+        .collect()
+}
+
+fn write(path: &Path, tensors: &[Tensor]) {
+    let views: Vec<(&str, TensorView<'_>)> = tensors
+        .iter()
+        .map(|one| {
+            let view = TensorView::contiguous(one.dtype, one.shape.clone(), &one.bytes).unwrap();
+            (one.name.as_str(), view)
+        })
+        .collect();
+    let mut out = fs::File::create(path).unwrap();
+    if path.extension().is_some_and(|extension| extension == "npy") {
+        npy::write(&mut out, &views[0].1).unwrap();
+    } else {
+        pt_write::write_state_dict(&mut out, &views).unwrap();
+    }
+}
+
+/// Changes one thing and says what; nothing if this one cannot be changed so.
+fn change(tensors: &mut Vec<Tensor>, dice: &mut Dice) -> Option<&'static str> {
+    let count = tensors.len();
+    let at = dice.roll(count);
+    let one = &mut tensors[at];
+    Some(match dice.roll(6) {
+        0 => {
+            let size = one.dtype.size_bytes();
+            let elements = one.bytes.len() / size;
+            let element = (elements > 0).then(|| dice.roll(elements))?;
+            one.bytes[element * size] ^= 1;
+            "an element"
+        }
+        1 => {
+            one.shape.push(1);
+            "shape"
+        }
+        2 => {
+            one.dtype = match one.dtype {
+                DType::F32 => DType::I32,
+                DType::F64 => DType::I64,
+                DType::I64 => DType::F64,
+                DType::I32 => DType::F32,
+                DType::Bool => DType::U8,
+                _ => DType::F16,
+            };
+            "dtype"
+        }
+        3 => {
+            if count < 2 {
+                return None;
+            }
+            tensors.remove(at);
+            "tensor removed"
+        }
+        4 => {
+            let mut more = one.clone();
+            more.name.push_str(".more");
+            tensors.push(more);
+            "tensor added"
+        }
+        _ => {
+            if count < 2 {
+                return None;
+            }
+            one.name.push('x');
+            "name"
+        }
+    })
+}
+
+/// Nothing if a file cannot be opened, which is an error and no answer.
+fn answer(a: &Path, b: &Path) -> Option<Answer> {
+    let (a, b) = (TensorFile::open(a).ok()?, TensorFile::open(b).ok()?);
+    Some(Answer::of(&compare_files(&a, &b, &[]).ok()?.0))
+}
+
+#[test]
+fn whatever_differs_is_not_identical() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut cases = 0;
+    for seed in 1..=1500_u64 {
+        let mut dice = Dice(seed.wrapping_mul(6_364_136_223_846_793_005));
+        let form = ["pt", "npy"][usize::from(seed % 5 == 0)];
+        let [a, b] = ["a", "b"].map(|name| dir.path().join(format!("{name}.{form}")));
+        let count = if form == "npy" { 1 } else { 1 + dice.roll(4) };
+        let tensors = tensors_of(&mut dice, count);
+        write(&a, &tensors);
+        write(&b, &tensors);
+        assert_eq!(answer(&a, &b), Some(Answer::Identical), "seed {seed}");
+        let mut other = tensors.clone();
+        let what = match dice.roll(8) {
+            0 => {
+                let bytes = fs::read(&b).unwrap();
+                fs::write(&b, &bytes[..dice.roll(bytes.len())]).unwrap();
+                Some("cut")
+            }
+            1 if form == "npy" => {
+                let mut bytes = fs::read(&b).unwrap();
+                bytes.push(0);
+                fs::write(&b, bytes).unwrap();
+                Some("longer")
+            }
+            _ => {
+                let what = change(&mut other, &mut dice);
+                // An array file has room for one.
+                let what = what.filter(|_| form == "pt" || other.len() == 1);
+                write(&b, &other);
+                what
+            }
+        };
+        let Some(what) = what else { continue };
+        for (a, b) in [(&a, &b), (&b, &a)] {
+            assert_ne!(answer(a, b), Some(Answer::Identical), "seed {seed} {form}: {what}");
+            cases += 1;
+        }
+    }
+    assert!(cases > 2000, "{cases}");
+}
+
+#[test]
+fn what_is_missing_is_incomplete_and_what_differs_is_worse() {
+    let dir = tempfile::tempdir().unwrap();
+    let [a, b] = ["a.pt", "b.pt"].map(|name| dir.path().join(name));
+    let mut dice = Dice(7);
+    let mut tensors = tensors_of(&mut dice, 3);
+    tensors[0] = Tensor { name: "w".to_owned(), dtype: DType::F32, shape: vec![1], bytes: vec![0; 4] };
+    write(&a, &tensors);
+    write(&b, &tensors[..2]);
+    assert_eq!(answer(&a, &b), Some(Answer::Incomplete));
+    assert_eq!(answer(&b, &a), Some(Answer::Incomplete));
+    tensors[0].bytes[3] = 0x40;
+    write(&b, &tensors[..2]);
+    assert_eq!(answer(&a, &b), Some(Answer::Diverged));
+    assert_eq!((Answer::Incomplete.exit(), Answer::Failed.exit()), (Status::Differs, Status::Failed));
+}

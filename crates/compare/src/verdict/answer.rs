@@ -1,0 +1,290 @@
+//! The answer for people, line by line: what is the matter, the culprit with its evidence, what could not be compared,
+//! the first findings, what to do next.
+
+use super::errors::Kind;
+use super::{Counts, Culprit, Finding, Status, Verdict};
+use crate::table::Mode;
+
+/// Names of one kind of gap that are shown.
+const GAPS: usize = 3;
+
+/// A record that differs, for the list of the first ones.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Noted {
+    /// The record.
+    pub name: String,
+    /// Error of what went in.
+    pub error_in: f64,
+    /// Error of what came out.
+    pub error_out: f64,
+    /// Whether the error was made here.
+    pub is_introduced: bool,
+}
+
+impl Verdict {
+    /// One sentence. `place` says where, such as `step 0, rank 1`; it may be empty.
+    pub fn headline(&self, place: &str) -> String {
+        let counts = self.counts;
+        let in_place = if place.is_empty() { String::new() } else { format!(" in {place}") };
+        let Counts { paired, values, .. } = counts;
+        match (self.status, &self.culprit) {
+            (Status::Identical, _) => {
+                let how = if self.mode == Mode::Summary { " in their statistics" } else { "" };
+                format!("Identical{in_place}: all {paired} records with {values} values are equal{how}")
+            }
+            (Status::WithinTolerance, _) if self.is_equal => {
+                format!(
+                    "Within tolerance{in_place}: all numbers of {paired} records are equal, something else is not"
+                )
+            }
+            (Status::WithinTolerance, _) if counts.differing > 0 => format!(
+                "Within tolerance{in_place}: no operation introduces an error; rounding has grown beyond the \
+                 tolerance in {} of {paired} records",
+                counts.differing
+            ),
+            (Status::WithinTolerance, _) => {
+                format!(
+                    "Within tolerance{in_place}: none of {paired} records differs by more than is tolerated"
+                )
+            }
+            (Status::Incomplete, _) => {
+                let rest = if self.is_equal { "equal" } else { "within tolerance" };
+                format!(
+                    "Incomplete{in_place}: {} not compared; the rest, {paired} records with {values} values, is {rest}",
+                    count(self.gaps.total(), "thing was", "things were")
+                )
+            }
+            (Status::Failed, _) => format!("Nothing could be compared{in_place}: no record has a partner"),
+            (Status::DiffersAtInput, Some(culprit)) => {
+                format!("Already different at the input{in_place}: {}", culprit.accusation())
+            }
+            (_, Some(culprit)) => format!("Diverged{in_place}: {}", culprit.accusation()),
+            (_, None) => format!("The runs differ{in_place}"),
+        }
+    }
+
+    /// The culprit, with what shows it.
+    pub fn culprit_lines(&self) -> Vec<String> {
+        let Some(culprit) = &self.culprit else { return Vec::new() };
+        let mut lines = vec![format!("Culprit  {}  ({})", culprit.name, culprit.direction)];
+        lines.extend(self.facts(culprit).into_iter().map(|(label, text)| format!("  {label:<10} {text}")));
+        lines
+    }
+
+    /// What is known of the culprit: labels and texts.
+    pub(crate) fn facts(&self, culprit: &Culprit) -> Vec<(&'static str, String)> {
+        let mut facts = Vec::new();
+        let mut add = |label: &'static str, text: &str| facts.push((label, text.to_owned()));
+        add("error", &self.error_in_and_out(culprit));
+        if let Some(advice) = culprit.advice() {
+            add("look at", &advice);
+        }
+        if let Some(parameter) = &culprit.parameter {
+            add("parameter", parameter);
+        }
+        if !culprit.modules.is_empty() {
+            add("module", &culprit.modules.join(" > "));
+        }
+        for evidence in culprit.evidence_texts() {
+            add("evidence", &evidence);
+        }
+        if let Some(golden) = culprit.golden_name.as_ref().filter(|golden| **golden != culprit.name) {
+            add("partner", &format!("{golden} on the bench side"));
+        }
+        if let Some(frame) = culprit.frame() {
+            add("called at", &frame);
+        }
+        facts
+    }
+
+    /// What could not be compared and what differs beside the numbers.
+    pub fn aside_lines(&self) -> Vec<String> {
+        self.asides
+            .found()
+            .map(|(kind, number, first)| format!("  {}, first {first}", kind.describe(number)))
+            .collect()
+    }
+
+    fn error_in_and_out(&self, culprit: &Culprit) -> String {
+        let (came_in, came_out) = culprit.errors;
+        let (came_in, came_out) = (self.amount(came_in, None), self.amount(came_out, culprit.kind));
+        match culprit.finding {
+            Finding::Parameters | Finding::Input | Finding::ChangedBefore => {
+                format!("what goes in: {came_in}")
+            }
+            Finding::OnlyTarget => "the bench side does not make this call".to_owned(),
+            Finding::OnlyGolden => "the NPU side does not make this call".to_owned(),
+            Finding::Dtype => "the dtype of a result differs".to_owned(),
+            Finding::Saved => format!("what was saved: {came_out}"),
+            Finding::ChangedAfter => format!(
+                "its output agrees, and differs when {} gets it",
+                culprit.next.as_deref().unwrap_or("the next operation")
+            ),
+            Finding::Argument if came_in == came_out => format!("tensors that go in and come out: {came_in}"),
+            Finding::Computes | Finding::Argument | Finding::Gradual => {
+                format!("what goes in: {came_in} -> what comes out: {came_out}")
+            }
+        }
+    }
+
+    /// An error in plain words.
+    pub(super) fn amount(&self, error: f64, kind: Option<Kind>) -> String {
+        match kind {
+            _ if error == 0.0 => "equal".to_owned(),
+            Some(Kind::Shape) => "another shape".to_owned(),
+            Some(Kind::NotFinite) => "NaN or Inf on one side only".to_owned(),
+            Some(Kind::Missing) => "a result is missing on one side".to_owned(),
+            _ if self.mode == Mode::Md5 => "checksums differ".to_owned(),
+            _ => relative_error(error),
+        }
+    }
+
+    /// What to do now.
+    pub fn next_step(&self) -> Option<String> {
+        let culprit = self.culprit.as_ref();
+        match self.status {
+            Status::Identical | Status::WithinTolerance | Status::Failed => None,
+            Status::Incomplete => {
+                let kinds: Vec<&str> = self.gaps.kinds().map(super::GapKind::as_str).collect();
+                Some(format!("if this is expected: --allow-incomplete {}", kinds.join(",")))
+            }
+            Status::Diverged | Status::DiffersAtInput => {
+                let culprit = culprit?;
+                if let Some((target, golden)) = &culprit.files {
+                    return Some(format!("msprobe diff {} {}", target.display(), golden.display()));
+                }
+                let call = culprit.modules.last().unwrap_or(&culprit.name);
+                Some(format!(
+                    "collect both runs again with \"task\": \"tensor\" and \"list\": [\"{call}\"], and compare"
+                ))
+            }
+        }
+    }
+}
+
+impl Culprit {
+    fn accusation(&self) -> String {
+        let name = &self.name;
+        match self.finding {
+            Finding::Computes => format!("{name} gets the same and gives something else"),
+            Finding::Saved => format!("{name} is the first saved variable that differs"),
+            Finding::Argument => format!("{name} was called with another argument"),
+            Finding::Dtype => format!("{name} works in another dtype"),
+            Finding::Parameters => format!("the parameters of {name} differ before it is called"),
+            Finding::Input => match &self.parameter {
+                Some(parameter) => format!("the gradient of {parameter} differs when {name} gets it"),
+                None => format!("an input of {name} differs, and no recorded operation made it"),
+            },
+            Finding::OnlyTarget => format!("{name} is called only on the NPU side"),
+            Finding::OnlyGolden => format!("{name} is called only on the bench side"),
+            Finding::Gradual => {
+                format!("the error grows bit by bit; {name} is the first record far beyond tolerance")
+            }
+            Finding::ChangedAfter => {
+                format!("the output of {name} is changed by something that was not recorded")
+            }
+            Finding::ChangedBefore => format!("the gradient {name} gets differs, its origin agrees"),
+        }
+    }
+
+    fn advice(&self) -> Option<String> {
+        match self.finding {
+            Finding::Parameters => Some("how the parameters were initialised or loaded".to_owned()),
+            Finding::Input if self.parameter.is_some() => Some(
+                "what happens to gradients between backward and this call: an all-reduce, scaling, clipping"
+                    .to_owned(),
+            ),
+            Finding::Input => Some("the data that is fed in".to_owned()),
+            Finding::ChangedAfter => Some("in-place writes between the two calls".to_owned()),
+            _ => None,
+        }
+    }
+
+    /// The innermost frame that is neither of the framework nor of the tool.
+    pub(super) fn frame(&self) -> Option<String> {
+        let stack = self.stack.as_ref()?;
+        let frame = stack.iter().find(|frame| !is_of_the_framework(frame)).or_else(|| stack.first())?;
+        let line = frame.split_whitespace().collect::<Vec<_>>().join(" ");
+        Some(line.trim_end_matches(['.', ' ', ',']).to_owned())
+    }
+}
+
+/// Whether a frame is of PyTorch, MindSpore, Python itself or msprobe.
+fn is_of_the_framework(frame: &str) -> bool {
+    const PARTS: [&str; 8] = [
+        "-packages/torch/",
+        "-packages/torch_npu/",
+        "-packages/mindspore/",
+        "-packages/msprobe/",
+        "msprobe/pytorch/",
+        "msprobe/core/",
+        "msprobe/mindspore/",
+        "<frozen ",
+    ];
+    let of_python = frame.contains("/lib/python") && !frame.contains("-packages/");
+    of_python || PARTS.iter().any(|part| frame.contains(part))
+}
+
+/// `relative error 0.30 %`.
+pub(super) fn relative_error(error: f64) -> String {
+    if error == 0.0 {
+        return "equal".to_owned();
+    }
+    if error.is_infinite() {
+        return "no number can say how much".to_owned();
+    }
+    let percent = error * 100.0;
+    if (0.001..1000.0).contains(&percent) {
+        // Two significant digits.
+        let decimals = (1 - percent.log10().floor() as i32).clamp(0, 5) as usize;
+        format!("relative error {percent:.decimals$} %")
+    } else {
+        format!("relative error {error:.1e}")
+    }
+}
+
+fn count(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
+impl super::Gaps {
+    /// What could not be compared: a line per kind, with the first names.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for kind in self.kinds() {
+            lines.push(format!("  {}", kind.describe(self.count(kind))));
+            for gap in self.first(kind).take(GAPS) {
+                lines.push(format!("    {} ({})", gap.name, gap.reason));
+            }
+            if self.count(kind) > GAPS {
+                lines.push(format!("    … {} more", self.count(kind) - GAPS));
+            }
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_said_as_percentages_where_people_can_read_them() {
+        assert_eq!(relative_error(0.002_966_98), "relative error 0.30 %");
+        assert_eq!(relative_error(0.5), "relative error 50 %");
+        assert_eq!(relative_error(3e-5), "relative error 0.0030 %");
+        assert_eq!(relative_error(1.2e-7), "relative error 1.2e-7");
+        assert_eq!(relative_error(40.0), "relative error 4.0e1");
+        assert_eq!(relative_error(0.0), "equal");
+    }
+
+    #[test]
+    fn frames_of_libraries_that_use_the_framework_are_shown() {
+        let torch = "File \"/v/lib/python3.11/site-packages/torch/nn/modules/linear.py\", line 1, in forward";
+        let model =
+            "File \"/v/lib/python3.11/site-packages/transformers/models/llama/modeling_llama.py\", line 2";
+        let python = "File \"/usr/lib/python3.11/contextlib.py\", line 81, in inner";
+        assert!(is_of_the_framework(torch) && is_of_the_framework(python));
+        assert!(!is_of_the_framework(model) && !is_of_the_framework("File \"train.py\", line 3"));
+    }
+}
