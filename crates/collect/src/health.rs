@@ -80,7 +80,7 @@ impl Findings {
 
     /// What this says as the input of a call.
     pub(crate) fn given(self) -> GivenHealth {
-        if self.overflows() {
+        if self.overflows() || self.odd_number {
             GivenHealth::NotFinite
         } else if self.has_unmeasured {
             GivenHealth::Unknown

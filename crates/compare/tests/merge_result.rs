@@ -20,7 +20,7 @@ fn recorded_ranks() {
     let (case, output) = (case("merge_result_statistics"), tempfile::tempdir().unwrap());
     let notes = Notes::default();
     let merged = merge_result(&case.join("input"), output.path(), &case.join("config.yaml"), &notes).unwrap();
-    assert_eq!(merged.left_out, []);
+    assert!(merged.left_out.is_empty());
     let path = merged.path;
     let name = path.file_name().unwrap().to_str().unwrap();
     assert!(name.starts_with("multi_ranks_compare_merge_"), "{name}");

@@ -331,6 +331,36 @@ fn a_failure_is_told_and_ends_it() {
     assert_eq!(missing.path, place.join("dump.json"));
 }
 
+#[test]
+fn files_that_are_created_later_are_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let pool = TensorPool::new(1, 1 << 20).unwrap();
+    let place = |name: &str| {
+        let place = dir.path().join(name);
+        fs::create_dir(&place).unwrap();
+        place
+    };
+    let (now, soon) = (place("now"), place("soon"));
+    for writer in [
+        StepWriter::create_with_tensors(&now, &header(), Files::Dump, &pool).unwrap(),
+        StepWriter::create_soon(&soon, header(), Files::Dump, Some(&pool)).unwrap(),
+    ] {
+        writer.append("a", "1".into());
+        writer.construct("a", None);
+        writer.finish().unwrap();
+    }
+    for name in ["dump.json", "stack.json", "construct.json"] {
+        assert_eq!(fs::read(now.join(name)).unwrap(), fs::read(soon.join(name)).unwrap());
+    }
+    assert_eq!(fs::read_dir(&soon).unwrap().count(), 3);
+    let writer = StepWriter::create_soon(&dir.path().join("missing"), header(), Files::Dump, None).unwrap();
+    writer.append("a", "1".into());
+    let error = writer.flush().unwrap_err();
+    assert_eq!(error.path, dir.path().join("missing/dump.json"));
+    assert!(writer.failure().is_some());
+    assert_eq!(writer.finish(), Err(error));
+}
+
 /// A record that names a file which this pool is about to write.
 fn naming(pool: &TensorPool, dir: &Path, name: &str, bytes: usize) -> RecordBody {
     let data = vec![1u8; bytes];

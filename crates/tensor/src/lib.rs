@@ -19,7 +19,7 @@ pub use dtype::{DType, DTypeClass};
 pub use pair::{
     NonFinite, PairError, PairMetrics, ScaledErrors, compare_pair, compare_pair_widened, compare_real_parts,
 };
-pub use parallel::on_this_thread;
+pub use parallel::{Crew, on_this_thread, with_crew};
 pub use stats::{
     Arithmetic, Bounds, Extremes, Figures, FloatRange, GradientFigures, GradientWork, Number, Statistics,
     extremes, measure_gradient, statistics, statistics_and_crc32,

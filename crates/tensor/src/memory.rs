@@ -3,7 +3,9 @@
 //! Whatever is as large as a tensor is asked for with [`try_zeroed`], and whoever asks has an answer to "no". The many
 //! small things in between are not asked for one by one: there is a [`Fund`] of address space that nothing uses. When
 //! the system refuses memory to one of them, the fund is given back, the request is repeated, and [`is_short`] says
-//! from then on that it is time to stop. Nothing of the fund is ever touched, so it costs no memory while it is there.
+//! from then on that it is time to stop. Little of the fund is ever touched, so it costs no memory while it is there.
+//! It grows with the largest thing that was asked for: what grows by doubling is covered twice over. If it cannot grow,
+//! that is a shortage too, noticed before anything has failed.
 
 #![allow(unsafe_code, reason = "an allocator, and memory that may be refused")]
 
@@ -11,16 +13,19 @@ use std::alloc::{GlobalAlloc, Layout, System, alloc_zeroed};
 use std::cell::Cell;
 use std::collections::TryReserveError;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
-/// Address space kept for bad times. More than the C library ever keeps for itself when it is freed (32 MiB).
-const FUND_BYTES: usize = 40 << 20;
-const FUND_LAYOUT: Layout = match Layout::from_size_align(FUND_BYTES, 4096) {
-    Ok(layout) => layout,
-    Err(_) => panic!("a size and a power of two"),
-};
+/// Address space kept for bad times, at least. More than the C library ever keeps for itself when it is freed (32 MiB).
+const LEAST_FUND_BYTES: usize = 40 << 20;
+/// What the fund is, in times of the largest thing there is besides tensors.
+const FUND_FACTOR: usize = 4;
+/// More is not kept for any of them.
+const MOST_FUND_BYTES: usize = 4 << 30;
 
+/// The fund, or nothing. Its first word is its size.
 static FUND: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
+/// Its size, 0 if there is none: a glance before a large request.
+static FUND_BYTES: AtomicUsize = AtomicUsize::new(0);
 static IS_SHORT: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
@@ -76,65 +81,99 @@ impl Fund {
         if !FUND.load(Ordering::Acquire).is_null() {
             return true;
         }
-        // SAFETY: the layout is not empty.
-        let address = unsafe { System.alloc(FUND_LAYOUT) };
-        if address.is_null() {
-            return false;
+        let is_there = replace_fund(LEAST_FUND_BYTES);
+        if is_there {
+            IS_SHORT.store(false, Ordering::Relaxed);
         }
-        IS_SHORT.store(false, Ordering::Relaxed);
-        free(FUND.swap(address, Ordering::AcqRel));
-        true
+        is_there
     }
 
     /// Whether it is worth asking again for memory that was refused.
     fn spend(size: usize) -> bool {
-        if size > FUND_BYTES || IS_ASKING.try_with(Cell::get).unwrap_or(false) {
+        if is_asking() {
             return false;
         }
         IS_SHORT.store(true, Ordering::Relaxed);
         // If it is gone, another thread may have freed it just now.
+        FUND_BYTES.store(0, Ordering::Release);
         free(FUND.swap(ptr::null_mut(), Ordering::AcqRel));
-        true
+        size <= MOST_FUND_BYTES
+    }
+
+    /// Something this large was made, and may grow: the fund keeps up with it.
+    fn keep_up(size: usize) {
+        let fund_bytes = FUND_BYTES.load(Ordering::Acquire);
+        let wanted = size.saturating_mul(FUND_FACTOR).min(MOST_FUND_BYTES);
+        if fund_bytes != 0 && wanted > fund_bytes && !is_asking() && !replace_fund(wanted) {
+            IS_SHORT.store(true, Ordering::Relaxed);
+        }
     }
 }
 
-fn free(fund: *mut u8) {
-    if !fund.is_null() {
-        // SAFETY: it was made with this layout, and whoever takes it out of the static frees it.
-        unsafe { System.dealloc(fund, FUND_LAYOUT) };
+fn is_asking() -> bool {
+    IS_ASKING.try_with(Cell::get).unwrap_or(false)
+}
+
+/// A fund of another size in place of the one there is. False, and nothing changed, if the system refuses it.
+fn replace_fund(bytes: usize) -> bool {
+    let Some(layout) = fund_layout(bytes) else { return false };
+    // SAFETY: the layout is not empty.
+    let address = unsafe { System.alloc(layout) };
+    if address.is_null() {
+        return false;
     }
+    // SAFETY: the memory is ours, and large enough for a word.
+    unsafe { address.cast::<usize>().write_unaligned(bytes) };
+    FUND_BYTES.store(bytes, Ordering::Release);
+    free(FUND.swap(address, Ordering::AcqRel));
+    true
+}
+
+fn fund_layout(bytes: usize) -> Option<Layout> {
+    Layout::from_size_align(bytes.max(size_of::<usize>()), 4096).ok()
+}
+
+fn free(fund: *mut u8) {
+    if fund.is_null() {
+        return;
+    }
+    // SAFETY: whoever makes a fund writes its size there first.
+    let bytes = unsafe { fund.cast::<usize>().read_unaligned() };
+    if let Some(layout) = fund_layout(bytes) {
+        // SAFETY: it was made with this layout, and whoever takes it out of the static frees it.
+        unsafe { System.dealloc(fund, layout) };
+    }
+}
+
+/// What was asked for, or what the fund makes of a refusal.
+fn granted(address: *mut u8, size: usize, again: impl FnOnce() -> *mut u8) -> *mut u8 {
+    if address.is_null() {
+        return if Fund::spend(size) { again() } else { address };
+    }
+    if size > LEAST_FUND_BYTES / FUND_FACTOR {
+        Fund::keep_up(size);
+    }
+    address
 }
 
 // SAFETY: all memory comes from the system's allocator and goes back to it, with the layouts that are given.
 unsafe impl GlobalAlloc for Fund {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: as promised by the caller, here and below.
-        let address = unsafe { System.alloc(layout) };
-        if address.is_null() && Fund::spend(layout.size()) {
-            // SAFETY: as above.
-            return unsafe { System.alloc(layout) };
-        }
-        address
+        let ask = || unsafe { System.alloc(layout) };
+        granted(ask(), layout.size(), ask)
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: as above.
-        let address = unsafe { System.alloc_zeroed(layout) };
-        if address.is_null() && Fund::spend(layout.size()) {
-            // SAFETY: as above.
-            return unsafe { System.alloc_zeroed(layout) };
-        }
-        address
+        let ask = || unsafe { System.alloc_zeroed(layout) };
+        granted(ask(), layout.size(), ask)
     }
 
     unsafe fn realloc(&self, old: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: as above.
-        let address = unsafe { System.realloc(old, layout, size) };
-        if address.is_null() && Fund::spend(size) {
-            // SAFETY: the old memory is as it was where a request is refused.
-            return unsafe { System.realloc(old, layout, size) };
-        }
-        address
+        // SAFETY: as above; the old memory is as it was where a request is refused.
+        let ask = || unsafe { System.realloc(old, layout, size) };
+        granted(ask(), size, ask)
     }
 
     unsafe fn dealloc(&self, address: *mut u8, layout: Layout) {

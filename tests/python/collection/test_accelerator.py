@@ -64,3 +64,19 @@ def test_reductions(dtype: torch.dtype) -> None:
     assert rows[1] == pytest.approx([2 * figure for figure in expected], rel=1e-6)
     assert adapter.fetch() == []
     assert json.dumps(rows)
+
+
+def test_reductions_are_exact() -> None:
+    adapter = Adapter(Window(), lambda: None)
+    large, odd = 2**53 + 1, torch.tensor([2**53 + 1, -(2**62) - 1])
+    adapter.measure_on_device(torch.tensor([1e300, 1.0], dtype=torch.float64))
+    adapter.measure_on_device(torch.full((4,), 3e38))
+    adapter.measure_on_device(odd)
+    adapter.measure_on_device(torch.tensor([1.5, -2.0]).to(torch.float8_e4m3fn))
+    assert adapter.measure_on_device(torch.tensor([1], dtype=torch.uint64)) is None
+    rows = adapter.fetch()
+    assert rows[0] == (1e300, 1.0, 5e299, 1e300)
+    most = float(torch.tensor(3e38))
+    assert rows[1] == (most, most, most, 2 * most)
+    assert rows[2][:2] == (large, -(2**62) - 1) and isinstance(rows[2][0], int)
+    assert rows[3] == (1.5, -2.0, -0.25, 2.5)

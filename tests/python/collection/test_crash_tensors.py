@@ -277,3 +277,33 @@ result(loss)
     ).ok()
     assert result.printed() == loss_after(4)
     assert any("Collection stops" in error and "out of memory" in error for error in result.errors())
+
+
+def test_no_memory_for_one_large_record(tmp_path: Path) -> None:
+    """Its text takes more memory than there is."""
+    result = runs.run_script(
+        tmp_path,
+        TRAINING
+        + """\
+import resource
+class Takes(torch.nn.Module):
+    def forward(self, x, numbers):
+        return x
+
+takes, numbers = Takes(), list(range(2_000_000))
+debugger.start(model=[model, takes])
+train(2)
+debugger.stop()
+debugger.start(model=[model, takes])
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (200 << 20), -1))
+takes(torch.ones(3), numbers)
+loss = train(2)
+debugger.stop()
+debugger.step()
+result(loss)
+""",
+        runs.config("mix"),
+    ).ok()
+    assert result.printed() == loss_after(4)
+    assert any("Collection stops" in error and "out of memory" in error for error in result.errors())

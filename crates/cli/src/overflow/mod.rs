@@ -19,21 +19,28 @@ use crate::console::Terminal;
 use crate::{Status, WithHint};
 
 pub(crate) fn nan_analyze(framework: Option<FrameworkName>, args: &NanAnalyzeArgs) -> Result<Status> {
-    let (status, has_all_ranks) = run(framework, &args.analysis)?;
-    // Scripts of the reference take anything but 0 for a failure, which a rank without an answer is.
-    let is_told = status == Status::Differs && has_all_ranks && !args.fail_on_anomaly;
-    Ok(if is_told { Status::Ok } else { status })
+    let (answer, has_all_ranks) = run(framework, &args.analysis)?;
+    // Scripts of the reference take anything but 0 for a failure: what was found is none, what was not looked at is.
+    let is_told = answer == Answer::Anomaly && has_all_ranks && !args.fail_on_anomaly;
+    Ok(if is_told { Status::Ok } else { exit_status(answer) })
 }
 
 pub(crate) fn overflow_check(framework: Option<FrameworkName>, args: &OverflowCheckArgs) -> Result<Status> {
-    Ok(run(framework, &args.analysis)?.0)
+    Ok(exit_status(run(framework, &args.analysis)?.0))
 }
 
-/// How it ended, and whether there is an answer for every rank.
-fn run(framework: Option<FrameworkName>, args: &AnalysisArgs) -> Result<(Status, bool)> {
+fn exit_status(answer: Answer) -> Status {
+    match answer {
+        Answer::Anomaly | Answer::Incomplete => Status::Differs,
+        Answer::Warning | Answer::Clean => Status::Ok,
+    }
+}
+
+/// The answer, and whether there is one for every rank.
+fn run(framework: Option<FrameworkName>, args: &AnalysisArgs) -> Result<(Answer, bool)> {
     if args.list_rules {
         print_rules()?;
-        return Ok((Status::Ok, true));
+        return Ok((Answer::Clean, true));
     }
     if matches!(framework, Some(FrameworkName::Mindspore)) {
         return Err(WithHint {
@@ -57,11 +64,7 @@ fn run(framework: Option<FrameworkName>, args: &AnalysisArgs) -> Result<(Status,
         ReportFormat::Text => print(&outcome, &options)?,
         ReportFormat::Json => io::stdout().lock().write_all(outcome.json().as_bytes())?,
     }
-    let status = match outcome.status() {
-        Answer::Anomaly | Answer::Incomplete => Status::Differs,
-        Answer::Warning | Answer::Clean => Status::Ok,
-    };
-    Ok((status, outcome.has_all_ranks()))
+    Ok((outcome.status(), outcome.has_all_ranks()))
 }
 
 fn chosen_rules(switched_off: &[RuleChoice]) -> Rules {

@@ -50,7 +50,7 @@ impl Verdict {
             (Status::Incomplete, _) => {
                 let rest = if self.is_equal { "equal" } else { "within tolerance" };
                 format!(
-                    "Incomplete{in_place}: {} not compared; the rest, {paired} records with {values} values, is {rest}",
+                    "Incomplete{in_place}: {} not compared; the rest of {paired} records with {values} values is {rest}",
                     count(self.gaps.total(), "thing was", "things were")
                 )
             }

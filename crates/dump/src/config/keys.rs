@@ -49,7 +49,9 @@ pub(super) fn unknown(file: &Map<String, Value>, task: Task) -> Vec<LogLine> {
     let mut texts: Vec<String> = top.map(|key| at_the_top(key, task)).collect();
     if let Some(Value::Object(members)) = file.get(task.as_str()) {
         let known = of_section(task);
-        let unknown = members.keys().filter(|key| !known.contains(&key.as_str()));
+        // Where it means nothing it is refused, which says more.
+        let is_unknown = |key: &&String| !known.contains(&key.as_str()) && *key != flight::KEY;
+        let unknown = members.keys().filter(is_unknown);
         texts.extend(unknown.map(|key| in_section(key, task, &known)));
     }
     let further = texts.len().saturating_sub(MAX_LINES);

@@ -34,12 +34,8 @@ impl StepFiles {
         fn at<T>(path: &Path, create: impl FnOnce(&Path) -> io::Result<T>) -> Result<T, WriteError> {
             create(path).map_err(|error| WriteError::new(path, &error))
         }
-        let (name, with_calls) = match files {
-            Files::Dump => ("dump.json", true),
-            Files::Debug => ("debug.json", false),
-        };
-        let records = at(&dir.join(name), |path| RecordFile::create(path, header))?;
-        let calls = if with_calls {
+        let records = at(&files.main_path(dir), |path| RecordFile::create(path, header))?;
+        let calls = if files == Files::Dump {
             let stacks = at(&dir.join("stack.json"), GroupFile::create)?;
             let construct = at(&dir.join("construct.json"), |path| StreamFile::create(path, "{", "}"))?;
             Some(CallFiles { stacks, construct })
@@ -52,11 +48,6 @@ impl StepFiles {
     /// Uses this room when the disk is full.
     pub(super) fn keep_room(&mut self, reserve: Reserve) {
         self.reserve = Some(reserve);
-    }
-
-    /// The main file.
-    pub(super) fn path(&mut self) -> &Path {
-        self.records.file().path()
     }
 
     /// Puts a batch into the files, to be committed.

@@ -15,7 +15,7 @@ use rustix::process::{Resource, getrlimit};
 
 use super::error::{WriteError, is_full};
 use super::partial::PartialFile;
-use super::tensors::{PoolEnding, TensorPool};
+use super::tensors::PoolEnding;
 
 /// Enough for the records of many seconds, each of which is written twice.
 const RESERVE_BYTES: u64 = 16 << 20;
@@ -34,9 +34,9 @@ pub(super) struct Reserve {
 
 impl Reserve {
     /// Keeps room on the disk of this directory: less where there is little. An error where there is none.
-    pub(super) fn create(dir: &Path, pool: &TensorPool) -> Result<Reserve, WriteError> {
+    pub(super) fn create(dir: &Path, pool: PoolEnding) -> Result<Reserve, WriteError> {
         let room = keep(dir).map_err(|error| WriteError::new(dir, &error))?;
-        Ok(Reserve { room: Some(room), pool: pool.ending(), is_pool_ended: false })
+        Ok(Reserve { room: Some(room), pool, is_pool_ended: false })
     }
 
     /// Makes room after this error. False if it is not of that kind, or there is nothing left to give.
@@ -94,13 +94,14 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::MetadataExt;
 
+    use super::super::tensors::TensorPool;
     use super::*;
 
     #[test]
     fn room_is_kept_without_a_name_and_given_back_last() {
         let dir = tempfile::tempdir().unwrap();
         let pool = TensorPool::new(1, 1 << 20).unwrap();
-        let mut reserve = Reserve::create(dir.path(), &pool).unwrap();
+        let mut reserve = Reserve::create(dir.path(), pool.ending()).unwrap();
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
         let kept_bytes = 512 * reserve.room.as_ref().unwrap().metadata().unwrap().blocks();
         assert!(kept_bytes >= RESERVE_BYTES, "{kept_bytes}");

@@ -32,7 +32,7 @@ use super::queue::{Batch, Queue};
 use super::records::{Change, Header};
 use super::reserve::Reserve;
 use super::saved_file::SavedFile;
-use super::tensors::TensorPool;
+use super::tensors::{PoolEnding, TensorPool};
 
 /// Everything that is new is visible on disk after this time.
 pub const FLUSH_INTERVAL: Duration = Duration::from_millis(500);
@@ -52,6 +52,16 @@ pub enum Files {
     Dump,
     /// `debug.json` only.
     Debug,
+}
+
+impl Files {
+    /// The file with the records.
+    pub(super) fn main_path(self, dir: &Path) -> PathBuf {
+        dir.join(match self {
+            Files::Dump => "dump.json",
+            Files::Debug => "debug.json",
+        })
+    }
 }
 
 /// A record of the step, by the order of opening.
@@ -142,7 +152,8 @@ impl State {
 impl StepWriter {
     /// Creates the files with no content, replacing those of an earlier run, and starts the thread.
     pub fn create(dir: &Path, header: &Header, files: Files) -> Result<StepWriter, WriteError> {
-        StepWriter::start(StepFiles::create(dir, header, files)?)
+        let made = StepFiles::create(dir, header, files)?;
+        StepWriter::start(files.main_path(dir), move || Ok(made))
     }
 
     /// The same for a step with tensor files, which `pool` writes. Some room on the disk is kept for the JSON files:
@@ -153,26 +164,45 @@ impl StepWriter {
         files: Files,
         pool: &TensorPool,
     ) -> Result<StepWriter, WriteError> {
-        let mut files = StepFiles::create(dir, header, files)?;
-        files.keep_room(Reserve::create(dir, pool)?);
-        StepWriter::start(files)
+        let made = create_files(dir, header, files, Some(pool.ending()))?;
+        StepWriter::start(files.main_path(dir), move || Ok(made))
     }
 
-    fn start(mut files: StepFiles) -> Result<StepWriter, WriteError> {
-        let path = files.path().to_owned();
+    /// Has the thread create the files, so that the caller need not wait for the disk; `pool` as above. An error is one
+    /// of writing: [`Self::flush`] and [`Self::finish`] tell.
+    pub fn create_soon(
+        dir: &Path,
+        header: Header,
+        files: Files,
+        pool: Option<&TensorPool>,
+    ) -> Result<StepWriter, WriteError> {
+        let (place, ending) = (dir.to_owned(), pool.map(TensorPool::ending));
+        StepWriter::start(files.main_path(dir), move || create_files(&place, &header, files, ending))
+    }
+
+    fn start(
+        path: PathBuf,
+        create: impl FnOnce() -> Result<StepFiles, WriteError> + Send + 'static,
+    ) -> Result<StepWriter, WriteError> {
         let shared = Arc::new(Shared {
-            path: path.clone(),
+            path,
             state: Mutex::default(),
             work: Condvar::new(),
             done: Condvar::new(),
             closed: AtomicBool::new(false),
             bytes_written: AtomicU64::new(0),
         });
-        let worker = Worker { shared: Arc::clone(&shared), files, new_since: None, blocked_since: None };
+        let theirs = Arc::clone(&shared);
         let thread = thread::Builder::new()
             .name("msprobe-json".to_owned())
-            .spawn(move || worker.run())
-            .map_err(|error| WriteError::new(&path, &error))?;
+            .spawn(move || {
+                let farewell = Farewell(theirs);
+                match create() {
+                    Ok(files) => Worker::new(&farewell.0, files).run(),
+                    Err(failure) => farewell.0.lock().failure = Some(failure),
+                }
+            })
+            .map_err(|error| WriteError::new(&shared.path, &error))?;
         Ok(StepWriter { shared, thread: Mutex::new(Some(thread)), process: std::process::id() })
     }
 
@@ -348,10 +378,26 @@ impl Drop for Farewell {
     }
 }
 
+fn create_files(
+    dir: &Path,
+    header: &Header,
+    files: Files,
+    ending: Option<PoolEnding>,
+) -> Result<StepFiles, WriteError> {
+    let mut made = StepFiles::create(dir, header, files)?;
+    if let Some(ending) = ending {
+        made.keep_room(Reserve::create(dir, ending)?);
+    }
+    Ok(made)
+}
+
 impl Worker {
+    fn new(shared: &Arc<Shared>, files: StepFiles) -> Worker {
+        Worker { shared: Arc::clone(shared), files, new_since: None, blocked_since: None }
+    }
+
     fn run(mut self) {
         let shared = Arc::clone(&self.shared);
-        let _farewell = Farewell(Arc::clone(&shared));
         loop {
             let done = match self.next_task() {
                 Task::Write(batch) => self.write(batch).map(|()| None),

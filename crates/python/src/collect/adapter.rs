@@ -70,6 +70,14 @@ pub(crate) struct KnownDType {
     pub(crate) dtype: Option<DType>,
 }
 
+/// A number that an accelerator found.
+#[derive(Debug, Clone, Copy, FromPyObject)]
+pub(crate) enum DeviceNumber {
+    /// Of a tensor of integers.
+    Int(i64),
+    Float(f64),
+}
+
 /// The adapter, with what it said remembered.
 pub(crate) struct Adapter {
     object: Py<PyAny>,
@@ -78,6 +86,8 @@ pub(crate) struct Adapter {
     pub(crate) is_neg: Py<PyAny>,
     pub(crate) is_conj: Py<PyAny>,
     is_grad_enabled: Py<PyAny>,
+    /// Where the threads are that the framework computes with (see [`super::crew`]).
+    pub(crate) team: Option<(usize, usize)>,
     kinds: Mutex<HashMap<usize, (Kind, Py<PyType>)>>,
     dtypes: Mutex<HashMap<usize, (KnownDType, Py<PyAny>)>>,
 }
@@ -91,6 +101,7 @@ impl Adapter {
             is_neg: take("is_neg")?,
             is_conj: take("is_conj")?,
             is_grad_enabled: take("is_grad_enabled")?,
+            team: object.getattr("team")?.extract()?,
             kinds: Mutex::default(),
             dtypes: Mutex::default(),
             object: object.unbind(),
@@ -168,7 +179,7 @@ impl Adapter {
     }
 
     /// All statistics computed on accelerators since the last time, by ticket.
-    pub(crate) fn fetch(&self, py: Python<'_>) -> PyResult<Vec<[f64; 4]>> {
+    pub(crate) fn fetch(&self, py: Python<'_>) -> PyResult<Vec<[DeviceNumber; 4]>> {
         self.object(py).call_method0(intern!(py, "fetch"))?.extract()
     }
 

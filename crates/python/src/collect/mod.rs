@@ -3,6 +3,7 @@
 
 mod adapter;
 mod api;
+mod crew;
 mod frames;
 mod module;
 mod odd;

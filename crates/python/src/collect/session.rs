@@ -1,5 +1,7 @@
 //! What every hook needs: the collector, the adapter, and what was seen so far.
 
+use std::sync::atomic::AtomicBool;
+
 use msprobe_collect::{Collector, Encoded, Encoder, StackRef};
 use msprobe_dump::config::Task;
 use pyo3::intern;
@@ -8,6 +10,7 @@ use pyo3::types::PyTuple;
 use rayon::ThreadPool;
 
 use super::adapter::{Adapter, Kind};
+use super::crew::FrameworkThreads;
 use super::frames::{CompiledCode, SeenCode, stack_of};
 use super::module::Held;
 use super::shared::Shared;
@@ -17,12 +20,15 @@ pub(crate) struct Session {
     pub(crate) collector: Collector,
     pub(crate) adapter: Adapter,
     pub(crate) shared: Shared,
+    pub(crate) crew: FrameworkThreads,
     /// Own threads: those of a process-wide pool are gone in a forked child.
     pub(crate) threads: ThreadPool,
     /// `msprobe.core.tensor.describe`, for arrays.
     pub(crate) describe: Py<PyAny>,
     /// Statistics cannot wait for the end of the step: checksums need the elements, overflow checks the answer.
     pub(crate) decides_at_once: bool,
+    /// A step's files have been created before.
+    pub(crate) has_written: AtomicBool,
     pub(crate) held: Held,
     pub(crate) compiled: CompiledCode,
     seen_code: SeenCode,
@@ -35,14 +41,17 @@ impl Session {
         threads: ThreadPool,
         describe: Py<PyAny>,
     ) -> Session {
+        let crew = FrameworkThreads::new(adapter.team);
         let decides_at_once = collector.wants_crc32() || collector.config().task == Task::OverflowCheck;
         Session {
             collector,
             adapter,
+            crew,
             shared: Shared::default(),
             threads,
             describe,
             decides_at_once,
+            has_written: AtomicBool::new(false),
             held: Held::default(),
             compiled: CompiledCode::default(),
             seen_code: SeenCode::default(),

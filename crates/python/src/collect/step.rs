@@ -1,6 +1,7 @@
 //! Steps: their files, and what there is to say when they are written.
 
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 
 use msprobe_collect::{Occasion, StepPlace};
 use msprobe_dump::config::{Level, Task};
@@ -11,6 +12,7 @@ use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 
 use super::Collector;
+use super::adapter::DeviceNumber;
 use crate::exceptions::layout_exception;
 
 /// JSON and tensor files of an earlier run.
@@ -50,14 +52,18 @@ impl Collector {
             dump_data_dir: tensor_dir.as_ref().map(|dir| dir.to_string_lossy().into_owned()),
         };
         let files = if is_debug { Files::Debug } else { Files::Dump };
-        let writer = py
-            .detach(|| match &tensor_dir {
-                Some(_) => {
-                    StepWriter::create_with_tensors(dir.path(), &header, files, session.collector.pool())
-                }
+        let pool = tensor_dir.as_ref().map(|_| session.collector.pool());
+        let writer = py.detach(|| {
+            if session.has_written.swap(true, Ordering::Relaxed) {
+                return StepWriter::create_soon(dir.path(), header, files, pool);
+            }
+            // Whoever cannot write there learns it from the first step at once.
+            match pool {
+                Some(pool) => StepWriter::create_with_tensors(dir.path(), &header, files, pool),
                 None => StepWriter::create(dir.path(), &header, files),
-            })
-            .map_err(|error| PyOSError::new_err(error.to_string()))?;
+            }
+        });
+        let writer = writer.map_err(|error| PyOSError::new_err(error.to_string()))?;
         py.detach(|| session.collector.open_step(StepPlace { sink: writer.into(), tensor_dir }));
         let earlier = dir.earlier.map(|earlier| (earlier.json_files, earlier.tensor_files));
         Ok((Some(dir.path().to_owned()), earlier))
@@ -157,7 +163,12 @@ impl Collector {
     }
 }
 
-fn of_device(figures: [f64; 4]) -> Statistics {
-    let [max, min, mean, norm] = figures.map(|figure| Some(Number::Float(figure)));
+fn of_device(figures: [DeviceNumber; 4]) -> Statistics {
+    let [max, min, mean, norm] = figures.map(|figure| {
+        Some(match figure {
+            DeviceNumber::Int(value) => Number::Int(value.into()),
+            DeviceNumber::Float(value) => Number::Float(value),
+        })
+    });
     Statistics { max, min, mean, norm, ..Statistics::default() }
 }

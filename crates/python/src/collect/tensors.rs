@@ -2,7 +2,7 @@
 
 use msprobe_collect::{Measured, measure};
 use msprobe_dump::write::SavedFile;
-use msprobe_tensor::{DType, Endian, TensorView, crc32, crc32_of_bytes, on_this_thread};
+use msprobe_tensor::{DType, Endian, TensorView, crc32, crc32_of_bytes, on_this_thread, with_crew};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -14,8 +14,8 @@ use crate::tensor::Described;
 
 /// Below this many elements, letting other Python threads run costs more than measuring.
 const DETACH_ELEMENTS: usize = 16 << 10;
-/// From here on several threads measure. Below it the framework's own threads, which wait for the next operation
-/// by spinning, would be in the way.
+/// From here on several threads of ours measure, where the framework's own cannot be had. Below it those, which wait for
+/// the next operation by spinning, would be in the way.
 const PARALLEL_ELEMENTS: usize = 8 << 20;
 /// Below this many elements, looking up what was measured before costs more than measuring.
 const SHARE_ELEMENTS: usize = 4 << 10;
@@ -173,6 +173,8 @@ impl Session {
         let py = object.py();
         let measured = if numel < DETACH_ELEMENTS {
             measure(&view, crc)
+        } else if let Some(crew) = self.crew.for_elements(numel) {
+            py.detach(|| with_crew(crew, || measure(&view, crc)))
         } else if numel < PARALLEL_ELEMENTS {
             py.detach(|| on_this_thread(|| measure(&view, crc)))
         } else {

@@ -3,7 +3,8 @@
 use msprobe_collect::{
     Encoded, Encoder, Figures, Form, LeafPlace, Measured, NumberStyle, Placement, PlacementKind, TensorValue,
 };
-use pyo3::exceptions::{PyRecursionError, PyValueError};
+use msprobe_tensor::memory;
+use pyo3::exceptions::{PyMemoryError, PyRecursionError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple};
@@ -101,6 +102,10 @@ impl<'a> Walk<'a> {
     }
 
     fn value(&mut self, value: &Bound<'_, PyAny>, key: Option<&str>) -> PyResult<()> {
+        // A container of millions of values would go on for long.
+        if memory::is_short() {
+            return Err(PyMemoryError::new_err("out of memory"));
+        }
         let kind = self.session.adapter.kind(value)?;
         // A value of these keys is told as what it means, not as what it is.
         if matches!(key, Some("dtype" | "device"))

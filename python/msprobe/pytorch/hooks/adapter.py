@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import binascii
+import ctypes
 import dataclasses
 import enum
 import os
@@ -52,6 +53,8 @@ class Special(NamedTuple):
     placements: list[tuple[str, int | None, str | None]]
 
 
+# What devices can reduce.
+_DEVICE_INTEGERS = {torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64}
 _MEMORY_FORMATS = {
     torch.contiguous_format: "contiguous_format",
     torch.channels_last: "channels_last",
@@ -65,6 +68,20 @@ _node: Callable[[], Any] = getattr(torch._C, "_current_autograd_node", lambda: N
 _NEWEST = 2**64 - 1
 
 
+def _team() -> tuple[int, int] | None:
+    """Where PyTorch's threads are asked to work: addresses of ``GOMP_parallel`` and ``omp_get_max_threads``."""
+    if "parallel backend: OpenMP" not in torch.__config__.parallel_info():
+        return None
+    try:
+        # The very library PyTorch computes with: another package may have brought one of its own.
+        library = ctypes.CDLL(str(Path(torch.__file__).with_name("lib") / "libtorch_cpu.so"))
+        entries = library.GOMP_parallel, library.omp_get_max_threads
+    except (OSError, AttributeError):
+        return None
+    parallel, threads = (ctypes.cast(entry, ctypes.c_void_p).value for entry in entries)
+    return None if parallel is None or threads is None else (parallel, threads)
+
+
 class Adapter:
     """The framework's side of a collection."""
 
@@ -75,9 +92,11 @@ class Adapter:
         self.is_neg = bare(torch.Tensor.is_neg)
         self.is_conj = bare(torch.Tensor.is_conj)
         self.is_grad_enabled = torch.is_grad_enabled
+        self.team = _team()
         self._window = window
         self._error_log = error_log
-        self._device_statistics: list[torch.Tensor] = []
+        self._device_statistics: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self._wide_floats: dict[torch.device, torch.dtype] = {}
         self._has_errors = False
         self.on_notice: Callable[[], None] | None = None
         self.border: Callable[[Any, int, int], bool] | None = None
@@ -148,30 +167,41 @@ class Adapter:
 
     def measure_on_device(self, tensor: torch.Tensor) -> int | None:
         """Queues the four reductions on the tensor's own device. Nothing is waited for."""
-        if not _is_dense(tensor) or not (tensor.is_floating_point() or _is_integer(tensor)):
+        if not _is_dense(tensor) or not (tensor.is_floating_point() or tensor.dtype in _DEVICE_INTEGERS):
             return None
         with self._quiet():
-            values = tensor.detach()
-            values = values.double() if values.dtype == torch.float64 else values.float()
-            figures = torch.stack(
-                [values.amax(), values.amin(), values.mean(), torch.linalg.vector_norm(values)]
-            )
-            self._device_statistics.append(figures.to(torch.float32))
+            self._device_statistics.append(_queued_statistics(tensor.detach(), self._wide(tensor.device)))
         return len(self._device_statistics) - 1
 
+    def _wide(self, device: torch.device) -> torch.dtype:
+        """The widest floats a device computes with: not all of them know 64 bits."""
+        wide = self._wide_floats.get(device)
+        if wide is None:
+            try:
+                torch.linalg.vector_norm(torch.ones(1, device=device), dtype=torch.float64)
+                wide = torch.float64
+            except (RuntimeError, TypeError):
+                wide = torch.float32
+            self._wide_floats[device] = wide
+        return wide
+
     def fetch(self) -> list[tuple[float, float, float, float]]:
-        """Everything that was queued, with one transfer per device."""
+        """Everything that was queued, with one transfer per device and dtype. Integers stay integers."""
         if not self._device_statistics:
             return []
         pending, self._device_statistics = self._device_statistics, []
-        rows: list[Any] = [None] * len(pending)
+        fetched: list[list[Any]] = [[] for _ in pending]
         with self._quiet():
-            for device in {figures.device for figures in pending}:
-                places = [at for at, figures in enumerate(pending) if figures.device == device]
-                fetched = torch.stack([pending[at] for at in places]).cpu().tolist()
-                for at, row in zip(places, fetched):
-                    rows[at] = tuple(row)
-        return rows
+            for part in (0, 1):
+                kinds = dict.fromkeys((queued[part].device, queued[part].dtype) for queued in pending)
+                for kind in kinds:
+                    places = [
+                        at for at, queued in enumerate(pending) if (queued[part].device, queued[part].dtype) == kind
+                    ]
+                    rows = torch.stack([pending[at][part] for at in places]).cpu().tolist()
+                    for at, row in zip(places, rows):
+                        fetched[at] += row
+        return [(row[0], row[1], row[2], row[3]) for row in fetched]
 
     def describe_stack(self, frame: FrameType) -> tuple[list[str], bool]:
         return frames.describe_stack(frame)
@@ -280,8 +310,23 @@ def _is_dense(tensor: torch.Tensor) -> bool:
     return not tensor.is_meta and tensor.layout is torch.strided and not tensor.is_quantized
 
 
-def _is_integer(tensor: torch.Tensor) -> bool:
-    return not tensor.is_floating_point() and not tensor.is_complex() and tensor.dtype != torch.bool
+def _queued_statistics(values: torch.Tensor, wide: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+    """Max and Min, exactly, and Mean and Norm, summed as widely as the device can."""
+    if not values.is_floating_point():
+        extremes = torch.stack([values.amax(), values.amin()]).long()
+        values = values.to(wide)
+    else:
+        if values.element_size() == 1:
+            # Reductions do not know floats of 8 bits.
+            values = values.float()
+        extremes = torch.stack([values.amax(), values.amin()]).to(wide)
+    if values.dtype != torch.float64:
+        return extremes, torch.stack([values.mean(dtype=wide), torch.linalg.vector_norm(values, dtype=wide)])
+    # Here alone sums and squares can leave the range that the values have.
+    largest = extremes.abs().amax()
+    scale = torch.where(torch.isfinite(largest) & (largest > 0), largest, torch.ones_like(largest))
+    values = values / scale
+    return extremes, torch.stack([values.mean(), torch.linalg.vector_norm(values)]) * scale
 
 
 def _device(value: Any) -> dict[str, Any]:
