@@ -1,7 +1,7 @@
-"""What every measured process gets: the settings of a machine on which nobody set anything, no log, no warnings.
+"""What every measured process gets: the settings of a machine on which nobody set anything, no log.
 
-How many threads there are and how they wait is left to PyTorch, OpenMP and us, as on a user's machine: threads that
-are told to sleep at once would slow the bare step and flatter every ratio.
+How many threads there are and how they wait is left to PyTorch, OpenMP and us, as on a user's machine:
+threads that are told to sleep at once would slow the bare step and flatter every ratio.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-
 from bench.environment import ROOT, settings
+
 from msprobe.core import tensor as ours
 
 ELEMENTS = 16 << 20

@@ -229,7 +229,7 @@ impl Collector {
             Some(step) => step.sink.flush().map_err(|error| error.to_string()),
             None => Ok(()),
         };
-        let json = state.flight_failure().or_else(|| state.lack_of_memory()).map_or(json, Err);
+        let json = json.and(state.flight_failure().or_else(|| state.lack_of_memory()).map_or(Ok(()), Err));
         drop(state);
         let tensors = self.pool.drain().map_err(|error| error.to_string());
         json.and(tensors)
@@ -314,11 +314,13 @@ impl Collector {
 impl State {
     /// Memory was refused to something that is only held in memory.
     fn lack_of_memory(&self) -> Option<String> {
-        let is_held = self.step.as_ref().is_some_and(|step| step.sink.is_memory());
-        (is_held && memory::is_short()).then(|| {
+        let step = self.step.as_ref().filter(|_| memory::is_short())?;
+        let text = if step.sink.is_memory() {
             "the flight recorder is out of memory; hint: leave the process more memory, or hold fewer steps or records"
-                .to_owned()
-        })
+        } else {
+            "out of memory; hint: leave the process more memory, or record less (level, list, scope)"
+        };
+        Some(text.to_owned())
     }
 
     /// Places an API call in the tree, and all passes begun before it.

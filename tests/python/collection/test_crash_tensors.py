@@ -290,14 +290,14 @@ class Takes(torch.nn.Module):
     def forward(self, x, numbers):
         return x
 
-takes, numbers = Takes(), list(range(2_000_000))
+takes, numbers = torch.nn.ModuleList([Takes()]), list(range(2_000_000))
 debugger.start(model=[model, takes])
 train(2)
 debugger.stop()
 debugger.start(model=[model, takes])
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + (200 << 20), -1))
-takes(torch.ones(3), numbers)
+takes[0](torch.ones(3), numbers)
 loss = train(2)
 debugger.stop()
 debugger.step()

@@ -321,7 +321,9 @@ def test_what_is_not_in_this_version_says_so(tmp_path: Path) -> None:
         assert "ImportError" in result.stderr and "is not in this version" in result.stderr, result.stderr
 
 
-@pytest.mark.parametrize("module, name", [("msprobe.pytorch", "TrainerMon"), ("msprobe.mindspore", "seed_all")])
+@pytest.mark.parametrize(
+    "module, name", [("msprobe.pytorch", "TrainerMon"), ("msprobe.mindspore", "seed_all")]
+)
 def test_asking_for_what_is_not_in_this_version_is_no_error(module: str, name: str) -> None:
     loaded = importlib.import_module(module)
     assert not hasattr(loaded, name)

@@ -67,14 +67,15 @@ impl Filter {
             Scope::Range { first, .. } => Some(first.as_str()),
             Scope::Everything | Scope::Names(_) => None,
         };
-        let has_any = first.is_some() || !list.is_empty();
+        let tensor_list: Vec<Box<str>> = boxed(config.tensor_list.as_deref().unwrap_or_default());
+        let has_any = first.is_some() || !list.is_empty() || !tensor_list.is_empty();
         Filter {
             scope: Gate::new(&config.scope),
-            seen: has_any.then(|| Seen::new(first, &list)),
+            seen: has_any.then(|| Seen::new(first, &list, &tensor_list)),
             list,
             expanded: (config.level == Level::Mix && !config.list.is_empty()).then(Vec::new),
             data_mode: config.data_mode.clone(),
-            tensor_list: boxed(config.tensor_list.as_deref().unwrap_or_default()),
+            tensor_list,
         }
     }
 
@@ -139,7 +140,7 @@ impl Filter {
         contains_any(name, &self.tensor_list)
     }
 
-    /// What of `list` and `scope` nothing in the step so far is named by; each part once in a run.
+    /// What of `list`, `tensor_list` and `scope` nothing in the step so far is named by; each part once in a run.
     pub fn take_unmatched(&mut self) -> Vec<Unmatched> {
         self.seen.as_mut().map(Seen::take_unmatched).unwrap_or_default()
     }

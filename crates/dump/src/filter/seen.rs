@@ -16,7 +16,7 @@ const TOLD: usize = 3;
 /// A part of the filters that nothing in the step so far is named by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unmatched {
-    /// `list` or `scope`.
+    /// `list`, `tensor_list` or `scope`.
     pub key: &'static str,
     /// What stands there: the element of the list, the first record of the scope.
     pub wanted: String,
@@ -34,7 +34,7 @@ impl fmt::Display for Unmatched {
         let place = if *in_scope { "inside the scope" } else { "in this step so far" };
         match *key {
             "scope" => write!(f, "scope has not opened: {place} there was no {wanted:?}")?,
-            _ => write!(f, "list has {wanted:?}, which is in no name {place}")?,
+            _ => write!(f, "{key} has {wanted:?}, which is in no name {place}")?,
         }
         if *further > 0 {
             write!(f, ", and {further} more of its elements are in none")?;
@@ -54,6 +54,8 @@ pub(super) struct Seen {
     has_scope: bool,
     /// The elements of the list, each until it was seen in this step.
     list: Vec<Wanted>,
+    /// The elements of `tensor_list`, likewise.
+    saved: Vec<Wanted>,
     /// By what a name is without its call number.
     stems: FastMap<Box<str>, Latest>,
 }
@@ -82,11 +84,14 @@ struct Latest {
 }
 
 impl Seen {
-    pub(super) fn new(scope: Option<&str>, list: &[Box<str>]) -> Seen {
+    pub(super) fn new(scope: Option<&str>, list: &[Box<str>], tensor_list: &[Box<str>]) -> Seen {
+        // Records of parameters' gradients have no call that could be noted.
+        let saved = tensor_list.iter().filter(|name| !name.contains("parameters_grad"));
         Seen {
             scope: scope.map(Wanted::new),
             has_scope: scope.is_some(),
             list: list.iter().map(|name| Wanted::new(name)).collect(),
+            saved: saved.map(|name| Wanted::new(name)).collect(),
             stems: FastMap::default(),
         }
     }
@@ -98,7 +103,7 @@ impl Seen {
             scope.is_seen |= in_scope;
             is_done &= scope.is_seen || scope.is_told;
         }
-        for wanted in &mut self.list {
+        for wanted in self.list.iter_mut().chain(&mut self.saved) {
             wanted.is_seen |= in_scope && !wanted.is_seen && matches(&wanted.name);
             is_done &= wanted.is_seen || wanted.is_told;
         }
@@ -129,29 +134,26 @@ impl Seen {
             // Nothing was inside the scope, so the list had nothing to match.
             return found;
         }
-        let missing = self.list.iter_mut().filter(|wanted| !wanted.is_seen && !wanted.is_told);
-        let missing: Vec<Box<str>> = missing
-            .map(|wanted| {
-                wanted.is_told = true;
-                wanted.name.clone()
-            })
-            .collect();
-        let further = missing.len().saturating_sub(TOLD);
-        for (position, wanted) in missing.iter().take(TOLD).enumerate() {
-            let is_last = position + 1 == TOLD;
-            found.push(self.unmatched("list", wanted, if is_last { further } else { 0 }));
+        for (key, missing) in
+            [("list", take_missing(&mut self.list)), ("tensor_list", take_missing(&mut self.saved))]
+        {
+            let further = missing.len().saturating_sub(TOLD);
+            for (position, wanted) in missing.iter().take(TOLD).enumerate() {
+                let is_last = position + 1 == TOLD;
+                found.push(self.unmatched(key, wanted, if is_last { further } else { 0 }));
+            }
         }
         found
     }
 
     fn unmatched(&self, key: &'static str, wanted: &str, further: usize) -> Unmatched {
-        let in_scope = key == "list" && self.has_scope;
+        let in_scope = key != "scope" && self.has_scope;
         let (wanted_stem, _, _) = split(wanted);
         let asked = self.stems.iter().filter(|(_, latest)| latest.was_in_scope || !in_scope);
         let mut near: Vec<_> = asked
             .map(|(stem, latest)| {
-                // An element of the list is part of a name, a scope has the whole of one.
-                let part = if key == "list" { distance(wanted, stem, true) } else { 0 };
+                // An element of a list is part of a name, a scope has the whole of one.
+                let part = if key == "scope" { 0 } else { distance(wanted, stem, true) };
                 (part, distance(wanted_stem, stem, false), stem, latest)
             })
             .collect();
@@ -167,10 +169,21 @@ impl Seen {
     /// A new step.
     pub(super) fn reset(&mut self) {
         self.stems.clear();
-        for wanted in self.scope.iter_mut().chain(&mut self.list) {
+        for wanted in self.scope.iter_mut().chain(&mut self.list).chain(&mut self.saved) {
             wanted.is_seen = false;
         }
     }
+}
+
+/// Those of which nothing was seen, and which have not been told.
+fn take_missing(list: &mut [Wanted]) -> Vec<Box<str>> {
+    let missing = list.iter_mut().filter(|wanted| !wanted.is_seen && !wanted.is_told);
+    missing
+        .map(|wanted| {
+            wanted.is_told = true;
+            wanted.name.clone()
+        })
+        .collect()
 }
 
 /// A name without its call number, the number, and what follows it: `Torch.add.0.forward` has something behind the

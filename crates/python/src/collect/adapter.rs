@@ -86,10 +86,24 @@ pub(crate) struct Adapter {
     pub(crate) is_neg: Py<PyAny>,
     pub(crate) is_conj: Py<PyAny>,
     is_grad_enabled: Py<PyAny>,
+    unseen: Py<PyAny>,
     /// Where the threads are that the framework computes with (see [`super::crew`]).
     pub(crate) team: Option<(usize, usize)>,
     kinds: Mutex<HashMap<usize, (Kind, Py<PyType>)>>,
     dtypes: Mutex<HashMap<usize, (KnownDType, Py<PyAny>)>>,
+}
+
+/// A guard of the framework (see [`Adapter::unseen`]).
+pub(crate) struct Unseen<'py>(Option<Bound<'py, PyAny>>);
+
+impl Drop for Unseen<'_> {
+    fn drop(&mut self) {
+        if let Some(guard) = &self.0 {
+            let (py, nothing) = (guard.py(), guard.py().None());
+            // It only gives back a setting of the thread.
+            let _ = guard.call_method1(intern!(py, "__exit__"), (&nothing, &nothing, &nothing));
+        }
+    }
 }
 
 impl Adapter {
@@ -101,11 +115,18 @@ impl Adapter {
             is_neg: take("is_neg")?,
             is_conj: take("is_conj")?,
             is_grad_enabled: take("is_grad_enabled")?,
+            unseen: take("unseen")?,
             team: object.getattr("team")?.extract()?,
             kinds: Mutex::default(),
             dtypes: Mutex::default(),
             object: object.unbind(),
         })
+    }
+
+    /// Until it is dropped, nobody sees what is asked of the framework for the tool's own sake.
+    pub(crate) fn unseen<'py>(&self, py: Python<'py>) -> Unseen<'py> {
+        let guard = self.unseen.bind(py).call0().ok();
+        Unseen(guard.filter(|guard| guard.call_method0(intern!(py, "__enter__")).is_ok()))
     }
 
     fn object<'py>(&self, py: Python<'py>) -> &Bound<'py, PyAny> {

@@ -96,6 +96,7 @@ impl Collector {
         if !session.collector.wants_parameter_gradients() {
             return false;
         }
+        let _unseen = session.adapter.unseen(args.py());
         match gradient_members(parameters) {
             Ok(members) if members.is_empty() => false,
             Ok(members) => {

@@ -76,6 +76,7 @@ impl Session {
                     .and_then(|requires| requires.extract())
                     .unwrap_or(false)
         };
+        let _unseen = self.adapter.unseen(args.py());
         args.iter().any(|value| requires(&value)) && self.adapter.is_grad_enabled(args.py()).unwrap_or(false)
     }
 
@@ -105,6 +106,7 @@ impl Session {
         encoder: Encoder,
         encode: impl FnOnce(Walk<'_>) -> PyResult<Encoded>,
     ) -> Option<Encoded> {
+        let _unseen = self.adapter.unseen(py);
         match encode(Walk::new(self, encoder)) {
             Ok(encoded) => {
                 self.collector.note_unmeasured(&encoded);

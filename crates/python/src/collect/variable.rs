@@ -36,6 +36,7 @@ impl Collector {
         if !save_backward {
             return Ok(());
         }
+        let _unseen = session.adapter.unseen(py);
         let walk = super::walk::Walk::new(session, Encoder::for_variable(&gradients, Saving::Never));
         let (structure, leaves) = walk.structure(variable)?;
         let Some(watched) = collector.variable_gradients(&gradients, structure) else { return Ok(()) };

@@ -21,8 +21,8 @@ _KNOWN = {"msprobe.pytorch": _PYTORCH, "msprobe.mindspore": _MINDSPORE}
 def refuse(module: str, name: str) -> NoReturn:
     """Raises for an attribute that a module does not have. To be called by the module's ``__getattr__``.
 
-    ``from … import`` takes any AttributeError for a name nobody has heard of, and passes an ImportError on as it
-    is; whoever only asks, as ``hasattr`` does, is to get the AttributeError.
+    ``from … import`` takes any AttributeError for a name nobody has heard of, and passes an ImportError on
+    as it is; whoever only asks, as ``hasattr`` does, is to get the AttributeError.
     """
     instead = _KNOWN.get(module, {}).get(name)
     if instead is None:

@@ -19,7 +19,7 @@ import torch.distributed as dist
 from msprobe.core.common.log import logger
 from msprobe.pytorch.hooks import compiling, forms, frames
 from msprobe.pytorch.hooks.replacing import bare
-from msprobe.pytorch.hooks.window import Window
+from msprobe.pytorch.hooks.window import Window, unseen
 
 
 class Kind(enum.IntEnum):
@@ -69,7 +69,7 @@ _NEWEST = 2**64 - 1
 
 
 def _team() -> tuple[int, int] | None:
-    """Where PyTorch's threads are asked to work: addresses of ``GOMP_parallel`` and ``omp_get_max_threads``."""
+    """Where PyTorch's threads are asked to work: ``GOMP_parallel`` and ``omp_get_max_threads``."""
     if "parallel backend: OpenMP" not in torch.__config__.parallel_info():
         return None
     try:
@@ -93,6 +93,7 @@ class Adapter:
         self.is_conj = bare(torch.Tensor.is_conj)
         self.is_grad_enabled = torch.is_grad_enabled
         self.team = _team()
+        self.unseen = unseen
         self._window = window
         self._error_log = error_log
         self._device_statistics: list[tuple[torch.Tensor, torch.Tensor]] = []
@@ -196,7 +197,9 @@ class Adapter:
                 kinds = dict.fromkeys((queued[part].device, queued[part].dtype) for queued in pending)
                 for kind in kinds:
                     places = [
-                        at for at, queued in enumerate(pending) if (queued[part].device, queued[part].dtype) == kind
+                        at
+                        for at, queued in enumerate(pending)
+                        if (queued[part].device, queued[part].dtype) == kind
                     ]
                     rows = torch.stack([pending[at][part] for at in places]).cpu().tolist()
                     for at, row in zip(places, rows):

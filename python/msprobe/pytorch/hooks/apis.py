@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections import Counter
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, Callable, NamedTuple
 
 import torch
@@ -21,7 +21,7 @@ from msprobe.pytorch.hooks.collectives import Waits
 from msprobe.pytorch.hooks.modules import encodable
 from msprobe.pytorch.hooks.replacing import Replacements
 from msprobe.pytorch.hooks.scripting import make_scriptable
-from msprobe.pytorch.hooks.window import Window, is_compiling
+from msprobe.pytorch.hooks.window import Window, fake_mode, is_compiling
 
 Function = Callable[..., Any]
 
@@ -40,6 +40,11 @@ _BY_NAME = {
 _has_override: Callable[[tuple[Any, ...]], bool] = torch._C._has_torch_function
 
 
+def _takes_fake(args: tuple[Any, ...]) -> bool:
+    """Whether a call is about a tensor without elements, with which torch works out shapes."""
+    return bool(args) and type(args[0]).__name__ == "FakeTensor"
+
+
 def api_wrapper(
     original: Function, api: int, collector: _native.Collector, window: Window, end: Function
 ) -> Function:
@@ -49,7 +54,7 @@ def api_wrapper(
     frame = sys._getframe
 
     def api_function(*args: Any, **kwargs: Any) -> Any:
-        if not window.apis or is_compiling() or inside.api:
+        if not window.apis or is_compiling() or inside.api or fake_mode() is not None or _takes_fake(args):
             return original(*args, **kwargs)
         inside.api = True
         call = None
@@ -166,7 +171,11 @@ class ApiHooks:
             return
         by_name = True
         original = replacements.original(function)
-        replacements.attribute(owner, name, dressed(wrapped(original), function, name))
+        wrapper = dressed(wrapped(original), function, name)
+        if not isinstance(function, FunctionType):
+            # A builtin: where it stands is all that a pickle can say of its wrapper.
+            wrapper.__module__, wrapper.__qualname__ = _address(owner, name)
+        replacements.attribute(owner, name, wrapper)
 
     def register(self, owner: Any, name: str, prefix: str) -> None:
         """Wraps a function of the user's."""
@@ -181,6 +190,12 @@ class ApiHooks:
         custom = self._custom.pop(f"{owner}.{name}", None)
         if custom is not None:
             setattr(custom.owner, custom.name, custom.original)
+
+
+def _address(owner: Any, name: str) -> tuple[str, str]:
+    if isinstance(owner, type):
+        return owner.__module__, f"{owner.__qualname__}.{name}"
+    return getattr(owner, "__name__", type(owner).__module__), name
 
 
 def _showing_originals(original: Function, replacements: Replacements) -> Function:

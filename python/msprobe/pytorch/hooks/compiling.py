@@ -46,12 +46,14 @@ class Compilation:
     def install(self) -> None:
         """The compiler is imported by the first use of ``torch.compile``."""
         self._replacements.wrapped(torch.compile, "compile", self._noticing)
+        self._watch_export()
 
     def set(self, is_open: bool) -> None:
         """A window opens or closes."""
         if is_open:
             self._window += 1
             self._watch()
+            self._watch_export()
             return
         while self._switches:
             self._switches.pop().take_off()
@@ -61,6 +63,19 @@ class Compilation:
             self._handler = None
         while self._suspensions:
             self._resume()
+
+    def _watch_export(self) -> None:
+        """A program that is exported is traced as it would be without us, and nothing of that is recorded."""
+        export = getattr(sys.modules.get("torch.export"), "export", None)
+        if export is not None:
+            self._replacements.wrapped(export, "export", self._suspending)
+
+    def _suspending(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def export(*args: Any, **kwargs: Any) -> Any:
+            with self._replacements.suspended():
+                return original(*args, **kwargs)
+
+        return export
 
     def _noticing(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def compile(*args: Any, **kwargs: Any) -> Any:

@@ -108,7 +108,8 @@ def _form(tensor: torch.Tensor, whole: bool) -> Form:
         raise Unmeasurable("its memory has been freed")
     try:
         # A dtype of which only the framework knows what its elements are.
-        return Form(tensor.detach().cpu().to(torch.float32), shape)
+        wide = torch.complex64 if tensor.dtype.is_complex else torch.float32
+        return Form(tensor.detach().cpu().to(wide), shape)
     except (RuntimeError, NotImplementedError):
         raise Unmeasurable(f"elements of {tensor.dtype} cannot be read") from None
 

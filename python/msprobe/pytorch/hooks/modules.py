@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 import threading
+import types
 import weakref
 from typing import Any, Callable
 
@@ -14,7 +16,7 @@ from msprobe import _native
 from msprobe.core.common.log import logger
 from msprobe.pytorch.hooks.gradient_flow import Call, report
 from msprobe.pytorch.hooks.gradient_watch import Entry, GradientWatch
-from msprobe.pytorch.hooks.window import Window, is_compiling
+from msprobe.pytorch.hooks.window import Window, is_compiling, unseen
 
 _at_end_of_backward: Callable[[Callable[[], None]], None] = (
     torch.autograd.Variable._execution_engine.queue_callback
@@ -86,7 +88,8 @@ class ModuleHooks:
         inside = self.window.inside
         before, inside.api = inside.api, True
         try:
-            return self.watch.enter(args)
+            with unseen():
+                return self.watch.enter(args)
         finally:
             inside.api = before
 
@@ -94,7 +97,8 @@ class ModuleHooks:
         inside = self.window.inside
         before, inside.api = inside.api, True
         try:
-            self.watch.leave(entry, number, output)
+            with unseen():
+                self.watch.leave(entry, number, output)
         finally:
             inside.api = before
 
@@ -117,12 +121,18 @@ class ModuleHook:
         self._hooks = hooks
         self._module = module
         self._is_compiled = is_compiled
-        self._parameters: dict[str, weakref.ref[torch.Tensor]] = {}
+        self._parameters: dict[str, _native.ParameterHook] = {}
         self.is_enabled = True
 
+    def __deepcopy__(self, _: Any) -> ModuleHook:
+        """Models are copied with their hooks; a copy is not recorded until it is hooked itself."""
+        return _hook_of_a_copy()
+
     def __reduce__(self) -> Any:
-        """Models are copied and saved with their hooks; a copy is not recorded until it is hooked itself."""
-        return _hook_of_a_copy, ()
+        """Models are saved with their hooks, and loaded where there may be no msprobe: what takes the place
+        of these takes anything and does nothing."""
+        nothing = contextlib.nullcontext().__exit__
+        return types.SimpleNamespace, (), {"before": nothing, "after": nothing, "is_copy": True}
 
     def before(self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if not self.is_enabled or is_compiling():
@@ -155,7 +165,8 @@ class ModuleHook:
         parameters = (module._orig_mod if self._is_compiled else module)._parameters
         present = {encodable(name): value for name, value in parameters.items() if value is not None}
         if hooks.collector.module_end(call, args, kwargs, output, present, sys._getframe()):
-            self._watch_parameters(present)
+            with unseen():
+                self._watch_parameters(present)
         if entry is not None:
             hooks.leave(entry, call.number, output)
 
@@ -163,12 +174,15 @@ class ModuleHook:
         hooks = self._hooks
         for name, parameter in parameters.items():
             known = self._parameters.get(name)
-            if not parameter.requires_grad or (known is not None and known() is parameter):
+            # Asked of the parameter: nothing may refer to it, not even weakly, if it is to be exchanged for
+            # another one, as ``Module.to`` does.
+            if not parameter.requires_grad or any(
+                hook is known for hook in (parameter._backward_hooks or {}).values()
+            ):
                 continue
-            parameter.register_hook(
-                hooks.collector.parameter_hook(self._module, encodable(name), hooks.window)
-            )
-            self._parameters[name] = weakref.ref(parameter)
+            known = hooks.collector.parameter_hook(self._module, encodable(name), hooks.window)
+            parameter.register_hook(known)
+            self._parameters[name] = known
 
 
 class _CompiledCall:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import threading
-from typing import Callable
+from contextlib import AbstractContextManager
+from typing import Any, Callable
 
 import torch
 
@@ -54,6 +56,22 @@ class Window:
 
     def pause_apis(self, paused: bool) -> None:
         self._switch(self.open, paused)
+
+
+unseen: Callable[[], AbstractContextManager[None]] = torch._C.DisableTorchFunction
+"""Inside, neither ``__torch_function__`` of a subclass nor a mode of the user's sees what the tool asks."""
+
+
+def _fake_mode() -> Callable[[], Any]:
+    """Not in old versions."""
+    try:
+        return functools.partial(torch._C._get_dispatch_mode, torch._C._TorchDispatchModeKey.FAKE)
+    except AttributeError:
+        return lambda: None
+
+
+fake_mode = _fake_mode()
+"""What makes tensors of this thread ones without elements, if anything does: torch works out shapes so."""
 
 
 def _is_compiling() -> Callable[[], bool]:
