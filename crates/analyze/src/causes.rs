@@ -15,7 +15,7 @@ use crate::record::{BadTensor, Kinds, Record, Role};
 use crate::relatives::{
     SharedParameters, backward_of_gradient, forward_name, in_time, last_backward_of, modules_around,
 };
-use crate::rules::{Rule, Rules, expects_masks, is_mask, keeps_memory, sums_up};
+use crate::rules::{Rule, Rules, can_absorb, expects_masks, is_mask, keeps_memory, sums_up};
 
 /// Where the values of a record that are not finite come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,8 +72,16 @@ pub struct Causes {
     by_record: FastMap<u32, Cause>,
     /// The same records in the order in which their results were there.
     order: Vec<u32>,
-    /// Records that got something that is not finite, gave only finite values, and of which nothing else came.
-    absorbed: Vec<u32>,
+    /// Records that got something nobody recorded made, gave only finite values, and of which nothing else came.
+    absorbed: Vec<Absorbed>,
+}
+
+/// A record that got something nobody recorded made, and gave only finite values.
+#[derive(Debug, Clone, Copy)]
+struct Absorbed {
+    record: u32,
+    /// The first record that got the same.
+    first: Option<u32>,
 }
 
 impl Causes {
@@ -90,9 +98,19 @@ impl Causes {
         }
     }
 
-    /// Records that got something that is not finite and gave only finite values.
-    pub fn absorbed(&self) -> &[u32] {
-        &self.absorbed
+    /// Records that got something nobody recorded made, gave only finite values, and are not told of otherwise.
+    pub fn absorbed(&self) -> impl Iterator<Item = u32> {
+        let records = self.absorbed.iter().map(|absorbed| absorbed.record);
+        records.filter(|record| !self.by_record.contains_key(record))
+    }
+
+    /// Takes what is absorbed for what it is: values that entered.
+    pub(crate) fn tell_absorbed(&mut self) {
+        for Absorbed { record, first } in self.absorbed.clone() {
+            if self.of(record).is_none() {
+                self.set(record, first.map_or(Cause::Entered, |from| Cause::Spread { from, sure: true }));
+            }
+        }
     }
 
     /// Records with a cause, in time.
@@ -109,7 +127,7 @@ impl Causes {
         rules: &Rules,
     ) -> Causes {
         let Some(dump) = ranks.get(rank_index) else { return Causes::default() };
-        if dump.records.iter().all(|record| record.bad.is_empty()) {
+        if dump.records.iter().all(|record| record.bad.is_empty() && !record.has_bad_number) {
             return Causes::default();
         }
         let mut by_name: FastMap<&str, u32> = FastMap::default();
@@ -132,9 +150,12 @@ impl Causes {
             unset: FastSet::default(),
             last: None,
             inside: FastMap::default(),
-            parameters: FastSet::default(),
+            parameters: FastMap::default(),
             latent: FastMap::default(),
             absorbed: Vec::new(),
+            entered: FastMap::default(),
+            replaced: FastSet::default(),
+            told_masks: FastSet::default(),
             causes: FastMap::default(),
         };
         for &record in &order {
@@ -142,9 +163,8 @@ impl Causes {
         }
         search.settle(&order);
         let causes = search.causes;
-        let absorbed = search.absorbed.into_iter().filter(|record| !causes.contains_key(record)).collect();
         let order = order.into_iter().filter(|record| causes.contains_key(record)).collect();
-        Causes { by_record: causes, order, absorbed }
+        Causes { by_record: causes, order, absorbed: search.absorbed }
     }
 }
 
@@ -167,12 +187,18 @@ struct Search<'a> {
     last: Option<u32>,
     /// The first such record inside of a module call.
     inside: FastMap<&'a str, u32>,
-    /// Parameters known not to be finite.
-    parameters: FastSet<u64>,
+    /// Parameters known not to be finite, and the first record that read them.
+    parameters: FastMap<u64, u32>,
     /// Of records with finite results, where their inputs came from: told only if something else came of them.
     latent: FastMap<u32, Cause>,
-    /// Those of them that got something nobody excused.
-    absorbed: Vec<u32>,
+    /// Those of them that got something nobody recorded made, and no rule excuses.
+    absorbed: Vec<Absorbed>,
+    /// Tensors that they got, and the first record that did.
+    entered: FastMap<u64, u32>,
+    /// Tensors that a call replaced, overwrote, left out or only asked about.
+    replaced: FastSet<u64>,
+    /// Masks that are listed, or were made of such.
+    told_masks: FastSet<u64>,
     causes: FastMap<u32, Cause>,
 }
 
@@ -195,7 +221,11 @@ impl<'a> Search<'a> {
             inputs: of(Role::Input)
                 .filter(|tensor| !(ignores_buffers && is_buffer(record, self.rank, tensor)))
                 .collect(),
-            parameters: of(Role::Parameter).collect(),
+            // What is trained is no mask.
+            parameters: record
+                .bad_of(Role::Parameter)
+                .filter(|tensor| tensor.requires_grad || !is_harmless(tensor))
+                .collect(),
             outputs: of(Role::Output).collect(),
             has_masks: record.bad_of(Role::Input).any(is_harmless),
         }
@@ -217,19 +247,12 @@ impl<'a> Search<'a> {
         } else if record.function() == "__setitem__" && values.outputs.is_empty() {
             self.cause_of_write(index, record, &values)
         } else if values.outputs.is_empty() && record.has_output {
-            // What comes out is finite, or a mask.
-            if !values.inputs.is_empty() {
-                self.latent.insert(index, self.source_of(record, &values));
-            }
-            if values.inputs.iter().any(|tensor| !self.is_excused(tensor)) {
-                self.absorbed.push(index);
-            }
-            let makes_mask =
-                values.inputs.is_empty() && !values.has_masks && !record.kinds(Role::Output).is_finite();
-            makes_mask.then_some(Cause::Harmless(Rule::Mask))
+            self.cause_with_finite_results(index, record, &values)
         } else {
-            self.cause_of(record, &values)
+            self.cause_of(index, record, &values)
         };
+        let cause = cause.or_else(|| self.excuse_of(index, record));
+        self.note_masks(record, cause);
         let Some(cause) = cause else { return };
         self.causes.insert(index, cause);
         if cause == Cause::Harmless(Rule::Uninitialized) {
@@ -248,6 +271,93 @@ impl<'a> Search<'a> {
                     self.inside.entry(name).or_insert(index);
                 }
             }
+        }
+    }
+
+    /// What comes out is finite, or a mask.
+    fn cause_with_finite_results(
+        &mut self,
+        index: u32,
+        record: &'a Record,
+        values: &Values<'_>,
+    ) -> Option<Cause> {
+        if !values.parameters.is_empty() {
+            return Some(self.cause_of_parameters(index, values));
+        }
+        if values.inputs.is_empty() {
+            let makes_mask = !values.has_masks && !record.kinds(Role::Output).is_finite();
+            return makes_mask.then_some(Cause::Harmless(Rule::Mask));
+        }
+        let source = self.source_of(record, values);
+        self.latent.insert(index, source);
+        let given: Vec<&BadTensor> =
+            values.inputs.iter().copied().filter(|tensor| !self.is_excused(tensor)).collect();
+        // What was made here is told where it was made.
+        if source != Cause::Entered || given.is_empty() {
+            return None;
+        }
+        let is_replaced = |tensor: &&BadTensor| {
+            can_absorb(record.function(), tensor.kinds)
+                || (record.is_module() && self.replaced.contains(&tensor.fingerprint))
+        };
+        if self.rules.has(Rule::Absorbed) && given.iter().all(is_replaced) {
+            self.replaced.extend(given.iter().map(|tensor| tensor.fingerprint));
+            return Some(Cause::Harmless(Rule::Absorbed));
+        }
+        let first = given.iter().find_map(|tensor| self.entered.get(&tensor.fingerprint)).copied();
+        self.absorbed.push(Absorbed { record: index, first });
+        for tensor in given {
+            self.entered.entry(tensor.fingerprint).or_insert(index);
+        }
+        None
+    }
+
+    /// Of a module whose results are finite though its parameters are not.
+    fn cause_of_parameters(&mut self, index: u32, values: &Values<'_>) -> Cause {
+        let made = values.parameters.iter().find_map(|tensor| self.made_by.get(&tensor.fingerprint));
+        let read = values.parameters.iter().find_map(|tensor| self.parameters.get(&tensor.fingerprint));
+        if let Some(&from) = made.or(read) {
+            return Cause::Spread { from, sure: true };
+        }
+        let is_new = self.are_new_parameters(index, values);
+        match self.last.filter(|_| !is_new) {
+            Some(from) => Cause::Spread { from, sure: false },
+            None => Cause::Parameter,
+        }
+    }
+
+    /// The rule by which nobody looked at something that is not finite: a mask that comes from nowhere, what was in a buffer,
+    /// a plain number.
+    fn excuse_of(&mut self, index: u32, record: &Record) -> Option<Cause> {
+        let is_mask = |tensor: &&BadTensor| is_mask(tensor.kinds) && self.masks.contains(&tensor.fingerprint);
+        let is_new = |tensor: &BadTensor| !self.told_masks.contains(&tensor.fingerprint);
+        let given = || record.bad.iter().filter(|tensor| tensor.role != Role::Output).filter(is_mask);
+        let is_from_nowhere = match given().next() {
+            Some(_) => given().any(is_new),
+            None => record.bad_of(Role::Output).filter(is_mask).any(is_new),
+        };
+        if is_from_nowhere {
+            return Some(Cause::Harmless(Rule::Mask));
+        }
+        let is_in_buffer = |tensor: &BadTensor| is_buffer(record, self.rank, tensor) && !is_mask(&tensor);
+        if self.rules.has(Rule::ReceiveBuffer) && record.bad_of(Role::Input).any(is_in_buffer) {
+            return Some(Cause::Harmless(Rule::ReceiveBuffer));
+        }
+        if !record.has_bad_number || !record.kinds(Role::Output).is_finite() {
+            return None;
+        }
+        if self.rules.has(Rule::Argument) {
+            return Some(Cause::Harmless(Rule::Argument));
+        }
+        self.absorbed.push(Absorbed { record: index, first: None });
+        None
+    }
+
+    /// A mask is listed once; what is made of it, not again.
+    fn note_masks(&mut self, record: &Record, cause: Option<Cause>) {
+        if matches!(cause, None | Some(Cause::Harmless(Rule::Mask))) {
+            let masks = record.bad.iter().filter(|tensor| is_mask(tensor.kinds));
+            self.told_masks.extend(masks.map(|tensor| tensor.fingerprint));
         }
     }
 
@@ -353,7 +463,7 @@ impl<'a> Search<'a> {
         Some(record.bad_of(Role::Input).any(is_given))
     }
 
-    fn cause_of(&mut self, record: &'a Record, values: &Values<'_>) -> Option<Cause> {
+    fn cause_of(&mut self, index: u32, record: &'a Record, values: &Values<'_>) -> Option<Cause> {
         if !values.parameters.is_empty() && !record.is_backward() {
             if let Some(reader) = self.reader_of(record, values) {
                 self.causes.insert(reader, Cause::Parameter);
@@ -363,7 +473,7 @@ impl<'a> Search<'a> {
             if let Some(from) = values.parameters.iter().find_map(made) {
                 return Some(Cause::Spread { from, sure: true });
             }
-            if self.are_new_parameters(values) {
+            if self.are_new_parameters(index, values) {
                 return Some(Cause::Parameter);
             }
         }
@@ -426,10 +536,11 @@ impl<'a> Search<'a> {
     }
 
     /// Parameters of which it was not known, before anything that could have changed them in this step.
-    fn are_new_parameters(&mut self, values: &Values<'_>) -> bool {
+    fn are_new_parameters(&mut self, index: u32, values: &Values<'_>) -> bool {
         let mut is_new = false;
         for tensor in &values.parameters {
-            is_new |= self.parameters.insert(tensor.fingerprint);
+            is_new |= !self.parameters.contains_key(&tensor.fingerprint);
+            self.parameters.entry(tensor.fingerprint).or_insert(index);
         }
         let is_after_backward = self
             .last

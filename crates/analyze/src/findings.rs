@@ -141,7 +141,7 @@ pub fn findings_of(
                 kind,
                 is_backward: record.is_backward(),
                 values: made,
-                reason: reason_of(origin.cause, kind, dump, record),
+                reason: reason_of(origin.cause, kind, dump, record) + ending_of(origin.cause, record),
                 advice,
                 parameter,
                 modules,
@@ -200,6 +200,13 @@ fn kind_of(cause: Cause, record: &Record) -> Kind {
     }
 }
 
+/// What came of values that nothing recorded made, if it was nothing so far.
+fn ending_of(cause: Cause, record: &Record) -> &'static str {
+    let is_given = matches!(cause, Cause::Entered | Cause::Parameter);
+    let is_absorbed = is_given && record.has_output && record.kinds(Role::Output).is_finite();
+    if is_absorbed { "; its results are finite" } else { "" }
+}
+
 fn reason_of(cause: Cause, kind: Kind, dump: &RankDump, record: &Record) -> String {
     let forward = forward_of(dump, record);
     let finite = match forward {
@@ -250,6 +257,7 @@ fn reason_of(cause: Cause, kind: Kind, dump: &RankDump, record: &Record) -> Stri
              parameter"
                 .to_owned()
         }
+        Cause::Entered if record.bad.is_empty() => "a number among its arguments is not finite".to_owned(),
         Cause::Entered if dump.level == "L0" => {
             "its input is not finite, and no module before it made it: data, or code between modules (collect with level \
              mix or L1 to see it)"

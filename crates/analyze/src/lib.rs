@@ -7,6 +7,7 @@ pub mod context;
 pub mod elements;
 pub mod findings;
 pub mod flow;
+mod left_out;
 pub mod links;
 mod masks;
 pub mod origins;

@@ -13,7 +13,8 @@ pub(crate) fn find_masks(dump: &RankDump, order: &[u32]) -> FastSet<u64> {
     let mut ends_badly: FastSet<u64> = FastSet::default();
     for &index in order.iter().rev() {
         let Some(record) = dump.records.get(index as usize) else { continue };
-        if looks_only(record.function()) {
+        // No gradient is a mask.
+        if looks_only(record.function()) || record.is_backward() {
             continue;
         }
         let outputs = record.kinds(Role::Output);

@@ -10,6 +10,7 @@ use crate::context::Construct;
 use crate::findings::record_at;
 use crate::links::{At, Links};
 use crate::rank::RankDump;
+use crate::record::Role;
 use crate::rules::{Rule, Rules};
 
 /// A path is not followed further than that.
@@ -77,7 +78,11 @@ impl Picture {
         picture.find_cut_calls(ranks);
         picture.unite_exchanges(links);
         picture.give_everything_an_origin(ranks, links);
-        picture.excused = picture.find_excused(ranks);
+        // Where nothing worse is to be told, what came in from nowhere and did no harm so far is.
+        if picture.all().all(|(_, cause)| matches!(cause, Cause::Harmless(_))) {
+            picture.causes.iter_mut().for_each(Causes::tell_absorbed);
+        }
+        picture.excused = picture.find_excused(ranks, rules);
         let mut origins: Vec<Origin> = picture
             .all()
             .filter(|(_, cause)| cause.is_origin())
@@ -185,6 +190,11 @@ impl Picture {
         let mut is_settled: Vec<Vec<bool>> =
             ranks.iter().map(|dump| vec![false; dump.records.len()]).collect();
         let is_harmless = |cause: &Cause| matches!(cause, Cause::Harmless(_));
+        let is_given = |at: At| {
+            record_at(ranks, at).is_some_and(|(_, record)| {
+                record.communication.is_some() && !record.kinds(Role::Input).is_finite()
+            })
+        };
         let all: Vec<At> = self.all().filter(|(_, cause)| !is_harmless(cause)).map(|(at, _)| at).collect();
         for start in all {
             let mut path: Vec<At> = Vec::new();
@@ -202,6 +212,13 @@ impl Picture {
                 match (self.before(at), self.cause(at)) {
                     (Some(before), _) => at = before,
                     (None, None) => self.set(at, Cause::Entered),
+                    // What was only let through.
+                    (None, Some(Cause::Harmless(rule)))
+                        if is_given(at)
+                            || matches!(rule, Rule::ReceiveBuffer | Rule::Absorbed | Rule::Argument) =>
+                    {
+                        self.set(at, Cause::Entered);
+                    }
                     (None, Some(Cause::Harmless(Rule::Mask))) => {
                         self.set(at, Cause::Made(Making::FullyMasked));
                     }
@@ -250,10 +267,18 @@ impl Picture {
         })
     }
 
-    fn find_excused(&self, ranks: &[RankDump]) -> Vec<Excused> {
+    fn find_excused(&self, ranks: &[RankDump], rules: &Rules) -> Vec<Excused> {
         let mut excused: BTreeMap<(Rule, u32, &str), Excused> = BTreeMap::new();
-        for (at, cause) in self.all() {
-            let Cause::Harmless(rule) = cause else { continue };
+        let by_cause = self.all().filter_map(|(at, cause)| match cause {
+            Cause::Harmless(rule) => Some((at, rule)),
+            _ => None,
+        });
+        let overflowed = ranks.iter().zip(0..).flat_map(|(dump, rank)| {
+            let records = dump.unmeasured.iter().filter(|(_, unmeasured)| unmeasured.overflowed_sums > 0);
+            records.map(move |(record, _)| (At { rank, record: *record }, Rule::NormOverflow))
+        });
+        let overflowed = overflowed.filter(|_| rules.has(Rule::NormOverflow));
+        for (at, rule) in by_cause.chain(overflowed) {
             let Some(record) =
                 ranks.get(at.rank as usize).and_then(|dump| dump.records.get(at.record as usize))
             else {

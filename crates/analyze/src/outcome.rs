@@ -12,6 +12,7 @@ use crate::phases::Findings;
 use crate::range::RangeFindings;
 use crate::rank::RankDump;
 use crate::record::Role;
+use crate::rules::Rules;
 
 /// How it ended, from best to worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -86,9 +87,9 @@ pub struct RankSummary {
 }
 
 impl RankSummary {
-    pub(crate) fn of(dump: &RankDump, polluted: &[u32]) -> RankSummary {
+    pub(crate) fn of(dump: &RankDump, polluted: &[u32], rules: &Rules) -> RankSummary {
         let name = |record: &u32| dump.records.get(*record as usize).map(|record| record.name.to_string());
-        let (unmeasured, first_unmeasured) = dump.not_measured();
+        let (unmeasured, first_unmeasured) = dump.not_measured(rules);
         RankSummary {
             rank: dump.dir.rank,
             level: dump.level.clone(),
@@ -221,11 +222,11 @@ impl Outcome {
         &self.picture.excused
     }
 
-    /// Records that got something that is not finite and gave only finite values: how many, and the first with its rank.
+    /// Records besides the origins that got something nobody recorded made, and gave only finite values: how many, and the
+    /// first with its rank.
     pub fn absorbed(&self) -> (usize, Option<(u32, &str)>) {
         let of_rank = self.picture.causes.iter().zip(&self.dumps);
-        let mut all =
-            of_rank.flat_map(|(causes, dump)| causes.absorbed().iter().map(move |record| (dump, *record)));
+        let mut all = of_rank.flat_map(|(causes, dump)| causes.absorbed().map(move |record| (dump, record)));
         let first = all.next();
         let name =
             first.and_then(|(dump, record)| Some((dump.dir.rank, &*dump.records.get(record as usize)?.name)));

@@ -2,6 +2,7 @@
 //!
 //! A file that ends early or is damaged gives the records before that place, and a note.
 
+mod files;
 #[cfg(test)]
 mod tests;
 mod walk;
@@ -15,9 +16,11 @@ use msprobe_dump::hash::FastMap;
 use msprobe_dump::read::{Members, Pull, PullError, Pulled, ReadError, ReadErrorKind, Shape};
 use msprobe_tensor::files::{Links, open_regular};
 
-use self::walk::{ReadRecord, read_record};
+pub use self::files::LostFiles;
+use self::walk::{NamedFile, ReadRecord, read_record};
 pub use self::walk::{TensorFacts, TensorPlace, TensorWatch, Unmeasured};
-use crate::record::Record;
+use crate::record::{BadTensor, Record};
+use crate::rules::{Rule, Rules};
 
 /// A rank and its directory.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,6 +50,10 @@ pub struct RankDump {
     pub problems: Vec<String>,
     /// Values nobody can say of whether they are finite, by record.
     pub unmeasured: BTreeMap<u32, Unmeasured>,
+    /// Tensors without the file they name, once [`RankDump::check_files`] has looked.
+    pub lost_files: LostFiles,
+    /// The files that tensors name, by record.
+    files: BTreeMap<u32, Vec<NamedFile>>,
 }
 
 /// The directories of ranks in a step's directory, in ascending order: `rank0`, `rank1`, …; `rank` alone is rank 0, and so
@@ -99,6 +106,8 @@ impl RankDump {
             records: Vec::new(),
             problems: Vec::new(),
             unmeasured: BTreeMap::new(),
+            lost_files: LostFiles::default(),
+            files: BTreeMap::new(),
         };
         let mut by_name: FastMap<Box<str>, u32> = FastMap::default();
         let mut told = 0;
@@ -122,12 +131,18 @@ impl RankDump {
                     dump.note_end(&error)?;
                     break;
                 }
-                Ok(Some(Pulled { result: Ok(Some(ReadRecord { record, unmeasured })), .. })) => {
+                Ok(Some(Pulled { result: Ok(Some(read)), .. })) => {
+                    let ReadRecord { mut record, unmeasured, files } = read;
                     dump.unmeasured.remove(&(index as u32));
+                    dump.files.remove(&(index as u32));
+                    if !files.is_empty() {
+                        dump.files.insert(index as u32, files);
+                    }
                     if unmeasured != Unmeasured::default() {
                         dump.unmeasured.insert(index as u32, unmeasured);
                     }
                     if index < next {
+                        dump.keep_what_was_bad(&mut record, index);
                         dump.records[index] = record;
                     } else {
                         by_name.insert(record.name.clone(), index as u32);
@@ -153,8 +168,23 @@ impl RankDump {
         Ok(dump)
     }
 
+    /// Collection writes a record again when it knows more. If the last form is finite and an earlier one was not, both count.
+    fn keep_what_was_bad(&mut self, record: &mut Record, index: usize) {
+        let Some(earlier) = self.records.get(index) else { return };
+        record.has_bad_number |= earlier.has_bad_number;
+        let is_lost = |tensor: &&BadTensor| record.kinds(tensor.role).is_finite();
+        let lost: Vec<BadTensor> = earlier.bad.iter().filter(is_lost).copied().collect();
+        if !lost.is_empty() {
+            self.problems.push(format!(
+                "dump.json: {} is written more than once, and an earlier form of it is not finite where the last one is",
+                record.name
+            ));
+            record.bad = record.bad.iter().copied().chain(lost).collect();
+        }
+    }
+
     /// How many values nobody can say of whether they are finite, and the first of them.
-    pub fn not_measured(&self) -> (u64, Option<&str>) {
+    pub fn not_measured(&self, rules: &Rules) -> (u64, Option<&str>) {
         let mut count = 0;
         let mut first = None;
         for unmeasured in self.unmeasured.values() {
@@ -165,7 +195,13 @@ impl RankDump {
                 count += unmeasured.without_file;
                 first = first.or(unmeasured.first_without_file.as_deref());
             }
+            if !rules.has(Rule::NormOverflow) {
+                count += unmeasured.overflowed_sums;
+                first = first.or(unmeasured.first_overflowed_sum.as_deref());
+            }
         }
+        count += self.lost_files.count;
+        first = first.or(self.lost_files.first.as_deref());
         (count, first)
     }
 
@@ -198,12 +234,20 @@ impl RankDump {
     }
 
     fn header(&mut self, key: &str, pull: &mut Pull<'_>) -> Result<(), PullError> {
+        if key == "data" {
+            self.problems.push("dump.json: data is no list of records by name".to_owned());
+        }
         if pull.shape()? != Shape::Text {
             return pull.skip();
         }
         let text = pull.text()?.into_owned();
         match key {
-            "task" => self.task = text,
+            "task" => {
+                if !self.task.is_empty() && self.task != text {
+                    self.problems.push(format!("dump.json: task is {} and {text}", self.task));
+                }
+                self.task = text;
+            }
             "level" => self.level = text,
             "framework" => self.framework = text,
             // A dump may have been moved since, and must not name files elsewhere: they are beside it.

@@ -34,6 +34,17 @@ impl Kinds {
         }
     }
 
+    /// What the figures of a tensor tell of it: largest, smallest, mean, norm. Mean and norm count where the others are
+    /// finite: not every device lets NaN through to the largest value.
+    pub(crate) fn of_figures(figures: &[Option<f64>; 4], dtype: &str, elements: Option<u64>) -> Kinds {
+        let [max, min, ..] = figures;
+        let extremes = max.map_or(Kinds::NONE, Kinds::of) | min.map_or(Kinds::NONE, Kinds::of);
+        match Sums::of(figures, dtype, elements) {
+            Sums::Bad(kinds) if extremes.is_finite() => kinds,
+            _ => extremes,
+        }
+    }
+
     /// Whether there is nothing but finite numbers.
     pub fn is_finite(self) -> bool {
         self == Kinds::NONE
@@ -59,6 +70,42 @@ impl BitOr for Kinds {
 
     fn bitor(self, other: Kinds) -> Kinds {
         Kinds(self.0 | other.0)
+    }
+}
+
+/// What mean and norm of a tensor say of its elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sums {
+    /// Nothing.
+    Finite,
+    /// The elements are so large that their sum, or that of their squares, does not fit into the dtype it is computed in.
+    Overflowed,
+    /// Finite elements cannot have them.
+    Bad(Kinds),
+}
+
+impl Sums {
+    /// `figures` are largest, smallest, mean and norm. Sums are computed in float32 at least, the norm of float16 is float16.
+    pub(crate) fn of(figures: &[Option<f64>; 4], dtype: &str, elements: Option<u64>) -> Sums {
+        let [max, min, mean, norm] = *figures;
+        let is_bad = |figure: Option<f64>| figure.is_some_and(|figure| !figure.is_finite());
+        if elements == Some(0) || !(is_bad(mean) || is_bad(norm)) {
+            return Sums::Finite;
+        }
+        let largest = match (max, min) {
+            (Some(max), Some(min)) => max.abs().max(min.abs()),
+            _ => 0.0,
+        };
+        let count = elements.unwrap_or(1) as f64;
+        let is_half = dtype.ends_with("float16") && !dtype.ends_with("bfloat16");
+        let largest_norm = if is_half { 65504.0 } else { f64::from(f32::MAX).sqrt() };
+        let mean_overflows = mean.is_some_and(f64::is_infinite) && count * largest > f64::from(f32::MAX);
+        let norm_overflows = norm == Some(f64::INFINITY) && count.sqrt() * largest > largest_norm;
+        if (!is_bad(mean) || mean_overflows) && (!is_bad(norm) || norm_overflows) {
+            return Sums::Overflowed;
+        }
+        let is_nan = [mean, norm].iter().flatten().any(|figure| figure.is_nan());
+        Sums::Bad(if is_nan { Kinds::NAN } else { Kinds::POSITIVE })
     }
 }
 

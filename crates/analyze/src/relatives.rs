@@ -44,7 +44,7 @@ impl<'a> SharedParameters<'a> {
     }
 }
 
-/// The records that are not finite, in the order in which they were complete. The gradients of parameters stand where
+/// The records with something that is not finite, in the order in which they were complete. The gradients of parameters stand where
 /// the module was called and are from the end of its backward; those of a parameter that several modules have, from the
 /// end of the last one's.
 pub(crate) fn in_time(
@@ -59,7 +59,7 @@ pub(crate) fn in_time(
         .map_or(0, |index| index as u32);
     let mut order: Vec<(u32, bool, u32)> = Vec::new();
     for (record, index) in dump.records.iter().zip(0_u32..) {
-        if record.bad.is_empty() {
+        if record.bad.is_empty() && !record.has_bad_number {
             continue;
         }
         if record.is_parameter_gradient() {

@@ -15,11 +15,25 @@ pub enum Rule {
     Mask,
     /// What a buffer held before something is received into it.
     ReceiveBuffer,
+    /// What a call replaces, overwrites, leaves out or only asks about.
+    Absorbed,
+    /// A plain number that is not finite, given to a call with finite results.
+    Argument,
+    /// A mean or norm that does not fit, of elements that do.
+    NormOverflow,
 }
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 4] = [Rule::Uninitialized, Rule::ExplicitFill, Rule::Mask, Rule::ReceiveBuffer];
+    pub const ALL: [Rule; 7] = [
+        Rule::Uninitialized,
+        Rule::ExplicitFill,
+        Rule::Mask,
+        Rule::ReceiveBuffer,
+        Rule::Absorbed,
+        Rule::Argument,
+        Rule::NormOverflow,
+    ];
 
     /// What it is called on the command line and in reports.
     pub fn name(self) -> &'static str {
@@ -28,6 +42,9 @@ impl Rule {
             Rule::ExplicitFill => "explicit-fill",
             Rule::Mask => "mask",
             Rule::ReceiveBuffer => "receive-buffer",
+            Rule::Absorbed => "absorbed",
+            Rule::Argument => "argument",
+            Rule::NormOverflow => "norm-overflow",
         }
     }
 
@@ -48,6 +65,19 @@ impl Rule {
             }
             Rule::ReceiveBuffer => {
                 "what the buffers of recv, all_gather, reduce_scatter, … held before data arrived in them"
+            }
+            Rule::Absorbed => {
+                "inputs that nothing recorded made, of calls that replace, overwrite, leave out or only ask about them \
+                 (nan_to_num, where, zero_, indexing, isfinite; with infinities also clamp, minimum, sigmoid, division, …) \
+                 and whose results are finite; also of the modules around them"
+            }
+            Rule::Argument => {
+                "plain numbers that are NaN or infinite among the arguments of a call whose results are finite: bounds of \
+                 clamp, orders of norms, numbers to fill in where nothing was to be filled"
+            }
+            Rule::NormOverflow => {
+                "an infinite Mean or Norm beside finite Max and Min, where the elements are so large that the sum \
+                 overflows: float32, for norms of float16 float16"
             }
         }
     }
@@ -103,6 +133,98 @@ pub(crate) fn expects_masks(record: &Record) -> bool {
     const PARTS: [&str; 5] = ["softmax", "logsumexp", "attention", "cross_entropy", "Softmax"];
     let name = &*record.name;
     PARTS.iter().any(|part| name.contains(part))
+}
+
+/// Calls that can have finite results though these are among the elements they are given, by what they are made for. Not
+/// those that compute with every element, such as linear: there, finite results contradict the inputs.
+pub(crate) fn can_absorb(function: &str, kinds: Kinds) -> bool {
+    const ANYTHING: [&str; 46] = [
+        "nan_to_num",
+        "nan_to_num_",
+        "nansum",
+        "nanmean",
+        "nanmedian",
+        "nanquantile",
+        "fmin",
+        "fmax",
+        "where",
+        "masked_fill",
+        "masked_fill_",
+        "masked_select",
+        "masked_scatter",
+        "masked_scatter_",
+        "index_select",
+        "index_copy",
+        "index_copy_",
+        "index_put",
+        "index_put_",
+        "index_fill",
+        "index_fill_",
+        "gather",
+        "scatter",
+        "scatter_",
+        "take",
+        "take_along_dim",
+        "__getitem__",
+        "select",
+        "narrow",
+        "topk",
+        "kthvalue",
+        "tril",
+        "triu",
+        "copy_",
+        "fill_",
+        "zero_",
+        "set_",
+        "normal_",
+        "uniform_",
+        "random_",
+        "bernoulli_",
+        "exponential_",
+        "trunc_normal_",
+        "bucketize",
+        "searchsorted",
+        "signbit",
+    ];
+    const INFINITIES: [&str; 33] = [
+        "clamp",
+        "clamp_",
+        "clip",
+        "clip_",
+        "minimum",
+        "maximum",
+        "min",
+        "max",
+        "amin",
+        "amax",
+        "relu",
+        "relu_",
+        "relu6",
+        "hardtanh",
+        "hardsigmoid",
+        "sigmoid",
+        "sigmoid_",
+        "tanh",
+        "tanh_",
+        "erf",
+        "atan",
+        "sign",
+        "exp",
+        "softplus",
+        "elu",
+        "gelu",
+        "silu",
+        "div",
+        "__truediv__",
+        "__rtruediv__",
+        "reciprocal",
+        "rsqrt",
+        "remainder",
+    ];
+    looks_only(function)
+        || returns_unwritten_memory(function)
+        || ANYTHING.contains(&function)
+        || (!kinds.contains(Kinds::NAN) && INFINITIES.contains(&function))
 }
 
 fn takes_fill(function: &str) -> bool {

@@ -12,6 +12,7 @@ use rayon::prelude::*;
 use crate::context::Construct;
 use crate::elements::refine;
 use crate::findings::findings_of;
+use crate::left_out;
 use crate::links::Links;
 use crate::origins::{MOST_TOLD, Picture};
 use crate::outcome::{Outcome, RankSummary, Spread, Status, Warned};
@@ -56,8 +57,8 @@ pub fn analyze(input: &Path, options: &Options, console: &dyn Console) -> Result
     let (mut clean, mut incomplete) = (Vec::new(), Vec::new());
     let mut told: Option<Outcome> = None;
     let mut refused = None;
-    let Steps { steps, empty } = step_dirs(input)?;
-    for (path, ranks) in steps {
+    let Steps { in_order, empty, others } = step_dirs(input)?;
+    for (path, ranks) in in_order {
         let outcome = match analyze_step(&path, ranks, options, console) {
             Ok(outcome) => outcome,
             // A step of which nothing can be read leaves the others.
@@ -90,6 +91,10 @@ pub fn analyze(input: &Path, options: &Options, console: &dyn Console) -> Result
         outcome.problems.push(format!("there is no rank in {}", path.display()));
         outcome.left_out.push(path.display().to_string());
     }
+    for path in others {
+        outcome.problems.push(format!("{path} is left out: it holds a dump, but is not named like a step"));
+        outcome.left_out.push(path);
+    }
     if let Some(output) = &options.output {
         let written = write(&mut outcome, output, options, console);
         written.map_err(|error| cannot_write(output, &error))?;
@@ -100,14 +105,16 @@ pub fn analyze(input: &Path, options: &Options, console: &dyn Console) -> Result
 /// The steps of a dump.
 struct Steps {
     /// Each with its ranks, in order.
-    steps: Vec<(PathBuf, Vec<RankDir>)>,
+    in_order: Vec<(PathBuf, Vec<RankDir>)>,
     /// Those without a rank.
     empty: Vec<PathBuf>,
+    /// Directories beside them that hold a dump.
+    others: Vec<String>,
 }
 
 impl Steps {
     fn one(path: &Path, ranks: Vec<RankDir>) -> Steps {
-        Steps { steps: vec![(path.to_owned(), ranks)], empty: Vec::new() }
+        Steps { in_order: vec![(path.to_owned(), ranks)], empty: Vec::new(), others: Vec::new() }
     }
 }
 
@@ -132,12 +139,7 @@ fn step_dirs(input: &Path) -> Result<Steps, AnalyzeError> {
     let (mut steps, mut empty) = (Vec::new(), Vec::new());
     for entry in fs::read_dir(input).map_err(cannot_read)? {
         let path = entry.map_err(cannot_read)?.path();
-        let number = path
-            .file_name()
-            .and_then(|name| name.to_str())
-            .and_then(|name| name.strip_prefix("step"))
-            .and_then(|digits| digits.parse::<u64>().ok());
-        if let Some(number) = number {
+        if let Some(number) = step_number(&path) {
             let ranks = if path.is_dir() { rank_dirs(&path).map_err(cannot_read)? } else { Vec::new() };
             if ranks.is_empty() {
                 empty.push(path);
@@ -151,7 +153,16 @@ fn step_dirs(input: &Path) -> Result<Steps, AnalyzeError> {
     }
     steps.sort_by_key(|(number, _, _)| *number);
     empty.sort();
-    Ok(Steps { steps: steps.into_iter().map(|(_, path, ranks)| (path, ranks)).collect(), empty })
+    Ok(Steps {
+        in_order: steps.into_iter().map(|(_, path, ranks)| (path, ranks)).collect(),
+        empty,
+        others: left_out::beside_steps(input, |path| step_number(path).is_some()),
+    })
+}
+
+/// 3 of `step3`.
+fn step_number(path: &Path) -> Option<u64> {
+    path.file_name()?.to_str()?.strip_prefix("step")?.parse().ok()
 }
 
 fn nothing_in(input: &Path) -> AnalyzeError {
@@ -169,7 +180,7 @@ fn analyze_step(
 ) -> Result<Outcome, AnalyzeError> {
     let mut outcome = Outcome::new(path.to_owned(), options.range.as_dtype.map(|dtype| dtype.to_string()));
     let gaps = rank_gaps(path, &dirs);
-    outcome.left_out = left_out(path, &dirs);
+    outcome.left_out = left_out::beside_ranks(path, &dirs);
     let (ranks, ranges) = read_all(dirs, options, console, &mut outcome);
     if ranks.is_empty() {
         return Err(AnalyzeError::new(
@@ -214,7 +225,9 @@ fn analyze_step(
     outcome.ranks = ranks
         .iter()
         .enumerate()
-        .map(|(index, dump)| RankSummary::of(dump, &picture.polluted(index as u32).collect::<Vec<u32>>()))
+        .map(|(index, dump)| {
+            RankSummary::of(dump, &picture.polluted(index as u32).collect::<Vec<u32>>(), &options.rules)
+        })
         .collect();
     (outcome.dumps, outcome.picture, outcome.links) = (ranks, picture, links);
     Ok(outcome)
@@ -231,27 +244,6 @@ fn rank_gaps(step: &Path, dirs: &[RankDir]) -> Vec<i64> {
 
 /// No job has more ranks.
 const MOST_RANKS: u32 = 1 << 20;
-
-/// Directories that look like those of ranks or processes and are none of those that are read.
-fn left_out(step: &Path, dirs: &[RankDir]) -> Vec<String> {
-    if dirs.iter().all(|dir| dir.path == step) {
-        return Vec::new();
-    }
-    let mut found: Vec<String> = fs::read_dir(step)
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| {
-            let path = entry.ok()?.path();
-            let name = path.file_name()?.to_str()?;
-            let is_numbered = |rest: &str| rest.is_empty() || rest.contains(|c: char| c.is_ascii_digit());
-            let numbered = name.strip_prefix("rank").or_else(|| name.strip_prefix("proc"));
-            let is_like = numbered.is_some_and(is_numbered) && path.is_dir();
-            (is_like && dirs.iter().all(|dir| dir.path != path)).then(|| path.display().to_string())
-        })
-        .collect();
-    found.sort();
-    found
-}
 
 fn missing_ranks(missing: &[i64]) -> Option<String> {
     const NAMED: usize = 16;
@@ -284,7 +276,11 @@ fn read_all(
             let rank = dir.rank;
             let mut watch = RangeWatch::new(options.range);
             let dump = RankDump::read(dir, &mut watch, &|bytes| console.advance(bytes));
-            dump.map(|dump| (dump, watch.finish())).map_err(|error| (rank, error))
+            dump.map(|mut dump| {
+                dump.check_files();
+                (dump, watch.finish())
+            })
+            .map_err(|error| (rank, error))
         })
         .collect();
     console.end();

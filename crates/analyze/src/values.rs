@@ -34,7 +34,9 @@ pub const FIGURES: [&str; 4] = ["Max", "Min", "Mean", "Norm"];
 impl Value {
     /// What it holds that is not finite.
     pub fn kinds(&self) -> Kinds {
-        self.figures[..2].iter().flatten().fold(Kinds::NONE, |kinds, figure| kinds | Kinds::of(*figure))
+        let size = |size: &i64| u64::try_from(*size).ok();
+        let elements = self.shape.iter().map(size).try_fold(1_u64, |count, size| count.checked_mul(size?));
+        Kinds::of_figures(&self.figures, &self.dtype, elements)
     }
 }
 

@@ -51,7 +51,7 @@ enum Outcome {
     ValuesDiffer,
     DtypeDiffers,
     PlainDiffers,
-    BytesBehind,
+    Unclaimed,
     Same,
 }
 
@@ -59,7 +59,7 @@ impl Outcome {
     /// What it makes of the answer.
     fn status(self) -> Answer {
         match self {
-            Outcome::Unreadable | Outcome::OnlyInA | Outcome::OnlyInB | Outcome::BytesBehind => {
+            Outcome::Unreadable | Outcome::OnlyInA | Outcome::OnlyInB | Outcome::Unclaimed => {
                 Answer::Incomplete
             }
             Outcome::ShapeDiffers
@@ -81,7 +81,7 @@ impl Outcome {
             Outcome::ValuesDiffer => "differs",
             Outcome::DtypeDiffers => "dtype differs",
             Outcome::PlainDiffers => "no tensor, differs",
-            Outcome::BytesBehind => "bytes behind it",
+            Outcome::Unclaimed => "bytes of no tensor",
             Outcome::Same => "same",
         }
     }
@@ -89,7 +89,7 @@ impl Outcome {
     fn mood(self) -> Mood {
         match self {
             Outcome::Same => Mood::Good,
-            Outcome::DtypeDiffers | Outcome::PlainDiffers | Outcome::BytesBehind => Mood::Warning,
+            Outcome::DtypeDiffers | Outcome::PlainDiffers | Outcome::Unclaimed => Mood::Warning,
             _ => Mood::Bad,
         }
     }
@@ -203,7 +203,9 @@ fn compare_files(a: &TensorFile, b: &TensorFile, names: &[String]) -> Result<(Ve
     bar.finish_and_clear();
     let plain = if names.is_empty() { compare_plain(a, b)? } else { Plain::default() };
     compared.extend(plain.differing);
-    compared.extend([a, b].into_iter().filter_map(bytes_behind));
+    // Who names tensors of many asks for nothing else of the file.
+    let is_asked_for = |file: &&TensorFile| names.is_empty() || file.format() == Format::Npy;
+    compared.extend([a, b].into_iter().filter(is_asked_for).filter_map(unclaimed));
     // Stable: equally bad tensors stay in the order of the file.
     compared.sort_by(worst_first);
     Ok((compared, plain.equal))
@@ -264,11 +266,14 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// A file that goes on behind its array may hold more than the header says.
-fn bytes_behind(file: &TensorFile) -> Option<Compared> {
-    let bytes = file.trailing_bytes();
-    let text = format!("{bytes} bytes of {} are behind its array", file.path().display());
-    (bytes > 0).then(|| without_metrics("", Outcome::BytesBehind, text))
+/// A file with data that belongs to no tensor may hold more than the header says.
+fn unclaimed(file: &TensorFile) -> Option<Compared> {
+    let (bytes, path) = (file.unclaimed_bytes(), file.path().display());
+    let text = match file.format() {
+        Format::Npy => format!("{bytes} bytes of {path} are behind its array"),
+        _ => format!("{bytes} bytes of {path} belong to none of its tensors"),
+    };
+    (bytes > 0).then(|| without_metrics("", Outcome::Unclaimed, text))
 }
 
 /// A row about something that is no pair of tensors.
@@ -449,7 +454,7 @@ fn breakdown(compared: &[Compared]) -> String {
         (Outcome::ValuesDiffer, "in values"),
         (Outcome::DtypeDiffers, "in dtype only"),
         (Outcome::PlainDiffers, "in what is no tensor"),
-        (Outcome::BytesBehind, "with bytes behind the array"),
+        (Outcome::Unclaimed, "with bytes of no tensor"),
     ];
     let counted = ways.map(|(outcome, text)| (count(compared, outcome), text));
     let told: Vec<String> = counted

@@ -136,5 +136,5 @@ fn wrong_usage_says_what_to_do() {
         assert!(stderr.contains(part), "{args:?}: {stderr}");
     }
     let (code, stdout, _) = msprobe(directory.path(), &["overflow_check", "--list-rules"]);
-    assert_eq!((code, stdout.lines().count()), (0, 4));
+    assert_eq!((code, stdout.lines().count()), (0, 7));
 }

@@ -26,7 +26,7 @@ impl Array {
 
     /// Bytes of the file behind the array.
     pub(crate) fn trailing_bytes(&self) -> u64 {
-        self.file.trailing_bytes()
+        self.file.unclaimed_bytes()
     }
 
     /// The elements. `None` only if the file changed under our feet.

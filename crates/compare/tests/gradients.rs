@@ -247,7 +247,7 @@ fn tables_of_either_spelling_torn_or_odd() {
     }
     // Names that lead elsewhere lead nowhere.
     table(b"param_name,max\r\n../../../b/rank0/step0/w,1\r\n");
-    assert!(runs.compare().failures[0].contains("missing: "));
+    assert!(runs.compare().failures.iter().any(|failure| failure.contains("missing: ")));
 }
 
 /// Remembers what was said.

@@ -47,18 +47,30 @@ def load(root: Path) -> Dump:
 
 @functools.cache
 def gives_recorded_bits() -> bool:
-    """Whether this machine multiplies matrices to the bits that were recorded.
+    """Whether this machine multiplies matrices and convolves to the bits that were recorded.
 
     The order of a sum depends on the instructions a processor has. Where it is another one, floats are held
     to the rounding of float32, and their checksums to having the right form.
     """
-    folder = GOLDEN / "mlp_l0_tensor" / "dump" / "step0" / "rank" / "dump_tensor_data"
-    names = ("input.0", "parameters.weight", "parameters.bias", "output.0")
-    given, weight, bias, recorded = (
-        torch.load(folder / f"Module.fc1.Linear.forward.0.{name}.pt").detach() for name in names
+
+    def tensors(case: str, call: str, *names: str) -> list[torch.Tensor]:
+        folder = GOLDEN / case / "dump" / "step0" / "rank" / "dump_tensor_data"
+        return [torch.load(folder / f"{call}.{name}.pt").detach() for name in names]
+
+    linear = tensors(
+        "mlp_l0_tensor",
+        "Module.fc1.Linear.forward.0",
+        *("input.0", "parameters.weight", "parameters.bias", "output.0"),
+    )
+    conv = tensors(
+        "convbn_l1_tensor_list", "Functional.conv2d.0.forward", *("input.0", "input.1", "input.2", "output.0")
     )
     with torch.no_grad():
-        return bool(torch.equal(torch.nn.functional.linear(given, weight, bias), recorded))
+        return bool(
+            torch.equal(torch.nn.functional.linear(*linear[:3]), linear[3])
+            # As the recorded model does: stride 1, padding 1.
+            and torch.equal(torch.nn.functional.conv2d(*conv[:3], padding=1), conv[3])
+        )
 
 
 CHECKSUM = re.compile(r"[0-9a-f]{8}")

@@ -68,6 +68,7 @@ impl Outcome {
             "more_births": self.more_births,
             "spread": spread,
             "harmless": harmless,
+            "absorbed": self.absorbed().0,
             "warnings": self.warnings.iter().flat_map(warnings).collect::<Vec<JsonValue>>(),
             "warning_counts": self.warning_counts(),
             "mask_filled_tensors": self.warnings.iter().map(|warned| warned.filled).sum::<u64>(),

@@ -162,11 +162,12 @@ impl Outcome {
             lines.push(format!("  {}: {tensors} with the lowest number of their dtype", Rule::Mask.name()));
         }
         let mut lines = section("Harmless by rule (--no-rule NAME to count it)", &lines, LINES);
-        if let (records, Some((rank, name))) = self.absorbed()
-            && self.births.is_empty()
-        {
+        if let (records, Some((rank, name))) = self.absorbed() {
             let records = count(records, "record");
-            lines.push(format!("Absorbed: not finite on the way in, finite on the way out: {records}, first {name} on rank {rank}"));
+            lines.push(format!(
+                "Also not finite on the way in, from nobody knows where, and finite on the way out: {records}, first {name} on \
+                 rank {rank}"
+            ));
         }
         lines
     }

@@ -7,7 +7,7 @@ use msprobe_dump::read::{MemberStart, Pull, PullError, Shape};
 
 use crate::communication::{BatchItem, Communication, Group, RankArgument, is_communication};
 use crate::outcome::role_word;
-use crate::record::{Argument, BadTensor, Kinds, PlainFindings, Record, Role, number_in_words};
+use crate::record::{Argument, BadTensor, Kinds, PlainFindings, Record, Role, Sums, number_in_words};
 
 /// Values inside of values beyond this depth are not looked at.
 const MAX_DEPTH: usize = 64;
@@ -66,12 +66,26 @@ pub struct Unmeasured {
     pub without_file: u64,
     /// The first of them.
     pub first_without_file: Option<String>,
+    /// Tensors whose mean or norm is infinite only because their elements are so large that a sum of them overflows.
+    pub overflowed_sums: u64,
+    /// The first of them.
+    pub first_overflowed_sum: Option<String>,
 }
 
-/// A record and what of it was not measured.
+/// A tensor that names a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NamedFile {
+    pub(super) role: Role,
+    /// Its number among the tensors of that role.
+    pub(super) index: u32,
+    pub(super) data_name: Box<str>,
+}
+
+/// A record, what of it was not measured, and the files it names.
 pub(super) struct ReadRecord {
     pub(super) record: Record,
     pub(super) unmeasured: Unmeasured,
+    pub(super) files: Vec<NamedFile>,
 }
 
 /// Reads the record that comes next in `pull`; `index` is its number.
@@ -95,9 +109,11 @@ pub(super) fn read_record(
         batch_items: 0,
         unmeasured: Unmeasured::default(),
         parameters: Vec::new(),
+        files: Vec::new(),
     };
     let sections = walk.record(pull)?;
     let unmeasured = std::mem::take(&mut walk.unmeasured);
+    let files = std::mem::take(&mut walk.files);
     let record = Record {
         name: name.into(),
         offset: member.offset,
@@ -111,7 +127,7 @@ pub(super) fn read_record(
         communication: walk.communication.filter(|_| is_communication(name)),
         parameters: walk.parameters.into(),
     };
-    Ok(ReadRecord { record, unmeasured })
+    Ok(ReadRecord { record, unmeasured, files })
 }
 
 #[derive(Clone, Copy)]
@@ -136,6 +152,7 @@ struct Walk<'a> {
     batch_items: u16,
     unmeasured: Unmeasured,
     parameters: Vec<u64>,
+    files: Vec<NamedFile>,
 }
 
 /// A section of a record.
@@ -162,8 +179,8 @@ struct Sections {
 #[derive(Default)]
 struct Object {
     /// `Max` or `Min` is NaN or infinite.
-    is_bad: bool,
-    /// It has a `value` that is a whole number, as plain arguments have.
+    has_bad_extremes: bool,
+    /// It has a `value` that is a number, as plain arguments have.
     value: Option<f64>,
     is_int: bool,
     group: Option<Group>,
@@ -190,8 +207,10 @@ impl Walk<'_> {
                     continue;
                 }
                 _ if pull.shape()? == Shape::List => Section::Gradient,
+                // Nobody knows what it is, but there may be tensors in it.
                 _ => {
-                    pull.skip()?;
+                    self.place = Place { role: Role::Output, argument: Argument::Other, batch_item: None };
+                    self.value(pull, 0)?;
                     continue;
                 }
             };
@@ -278,7 +297,7 @@ impl Walk<'_> {
             return self.value(pull, 0);
         }
         let object = self.object(pull, 0)?;
-        if object.is_bad {
+        if object.has_bad_extremes {
             match section {
                 Section::Input => self.plain.input = true,
                 Section::Args => self.plain.input_args = true,
@@ -334,19 +353,56 @@ impl Walk<'_> {
                 }
                 Ok(())
             }
+            Shape::List => self.skip_deep(pull),
+            Shape::Number => {
+                let number = pull.number()?;
+                self.number(number);
+                Ok(())
+            }
             _ => pull.skip(),
         }
+    }
+
+    fn skip_deep(&mut self, pull: &mut Pull<'_>) -> Result<(), PullError> {
+        let described = self.described();
+        self.note_unmeasured(|| format!("{described} stands too deep to be looked at"));
+        pull.skip()
+    }
+
+    /// A plain number: among the results it counts like a tensor.
+    fn number(&mut self, number: f64) {
+        if number.is_finite() {
+            return;
+        }
+        if self.place.role == Role::Input {
+            self.has_bad_number = true;
+            return;
+        }
+        // It is nobody else's: numbers cannot be followed.
+        let mut hash = Multiply::default();
+        hash.write(self.name.as_bytes());
+        hash.write_usize(self.bad.len());
+        self.bad.push(BadTensor {
+            fingerprint: hash.finish(),
+            role: self.place.role,
+            argument: self.place.argument,
+            kinds: Kinds::of(number),
+            requires_grad: false,
+            batch_item: self.place.batch_item,
+        });
     }
 
     fn object(&mut self, pull: &mut Pull<'_>, depth: usize) -> Result<Object, PullError> {
         let mut object = Object::default();
         if depth >= MAX_DEPTH {
-            pull.skip()?;
+            self.skip_deep(pull)?;
             return Ok(object);
         }
         let mut hash = Multiply::default();
         let (mut dtype, mut data_name, mut unmeasured) = (None, None, None);
         let (mut is_tensor, mut is_number) = (false, false);
+        let (mut kind, mut words) = (None, None);
+        let (mut seen, mut has_words) = (Seen::default(), false);
         let mut facts = TensorFacts::default();
         let mut requires_grad = false;
         let mut is_batch_item = false;
@@ -357,17 +413,21 @@ impl Walk<'_> {
             match (&*key, shape) {
                 ("type", Shape::Text) => {
                     let text = pull.text()?;
+                    seen.note("type");
                     object.is_int = text == "int";
                     is_number = object.is_int || text == "float";
                     is_tensor |= text.contains("Tensor") || text.contains("ndarray");
+                    kind = Some(text);
                 }
                 ("class_type", Shape::Text) => is_batch_item = pull.text()?.contains("P2POp"),
                 ("dtype", Shape::Text) => {
                     let text = pull.text()?;
+                    seen.note("dtype");
                     hash.write(text.as_bytes());
                     dtype = Some(text);
                 }
                 ("shape", Shape::List) => {
+                    seen.note("shape");
                     facts.elements = Some(1);
                     pull.enter()?;
                     while pull.element()? {
@@ -381,14 +441,39 @@ impl Walk<'_> {
                         }
                     }
                 }
-                ("Max", _) => facts.max = figure(pull, &mut hash)?,
-                ("Min", _) => facts.min = figure(pull, &mut hash)?,
-                ("Mean", _) => facts.mean = figure(pull, &mut hash)?,
-                ("Norm", _) => facts.norm = figure(pull, &mut hash)?,
-                ("data_name", Shape::Text) => data_name = Some(pull.text()?),
+                ("Max", _) => {
+                    seen.note("Max");
+                    has_words |= shape == Shape::Word;
+                    keep(&mut facts.max, figure(pull, &mut hash)?);
+                }
+                ("Min", _) => {
+                    seen.note("Min");
+                    has_words |= shape == Shape::Word;
+                    keep(&mut facts.min, figure(pull, &mut hash)?);
+                }
+                ("Mean", _) => {
+                    seen.note("Mean");
+                    keep(&mut facts.mean, figure(pull, &mut hash)?);
+                }
+                ("Norm", _) => {
+                    seen.note("Norm");
+                    keep(&mut facts.norm, figure(pull, &mut hash)?);
+                }
+                ("data_name", Shape::Text) => {
+                    seen.note("data_name");
+                    data_name = Some(pull.text()?);
+                }
                 ("unmeasured", Shape::Text) => unmeasured = Some(pull.text()?),
                 ("requires_grad", Shape::Word) => requires_grad = pull.word()? == Some(true),
-                ("value", _) => object.value = number_of(pull)?,
+                ("value", Shape::Text) => {
+                    seen.note("value");
+                    words = Some(pull.text()?);
+                }
+                ("value", Shape::Object | Shape::List) => self.value(pull, depth + 1)?,
+                ("value", _) => {
+                    seen.note("value");
+                    keep(&mut object.value, number_of(pull)?);
+                }
                 ("op", Shape::Text) => item.is_send = pull.text()?.contains("send"),
                 ("peer", Shape::Number) => item.peer = Some(pull.number()? as i64),
                 ("tag", Shape::Number) => item.tag = pull.number()? as i64,
@@ -413,17 +498,30 @@ impl Walk<'_> {
                     self.place.batch_item = Some(self.batch_items);
                     self.object(pull, depth + 1)?;
                 }
-                (_, Shape::Object | Shape::List) => self.value(pull, depth + 1)?,
+                (_, Shape::Object | Shape::List | Shape::Number) => self.value(pull, depth + 1)?,
                 _ => pull.skip()?,
             }
         }
-        let kinds = [facts.max, facts.min]
-            .into_iter()
-            .flatten()
-            .map(Kinds::of)
-            .fold(Kinds::NONE, |all, kind| all | kind);
-        object.is_bad = !kinds.is_finite();
+        if let Some(words) = words {
+            keep(&mut object.value, number_of_words(kind.as_deref(), &words));
+        }
+        let is_bad = |figure: Option<f64>| figure.is_some_and(|figure| !figure.is_finite());
+        object.has_bad_extremes = is_bad(facts.max) || is_bad(facts.min);
+        let figures = [facts.max, facts.min, facts.mean, facts.norm];
+        let dtype_name = dtype.as_deref().unwrap_or_default();
+        let kinds = Kinds::of_figures(&figures, dtype_name, facts.elements);
         is_tensor |= dtype.is_some();
+        if let Some(key) = seen.repeated {
+            let described = self.described();
+            self.note_unmeasured(|| format!("{described} has {key} twice"));
+        }
+        if kinds.is_finite() && Sums::of(&figures, dtype_name, facts.elements) == Sums::Overflowed {
+            self.unmeasured.overflowed_sums += 1;
+            if self.unmeasured.first_overflowed_sum.is_none() {
+                let text = format!("{}: {} has an infinite Mean or Norm", self.name, self.described());
+                self.unmeasured.first_overflowed_sum = Some(text);
+            }
+        }
         if let Some(reason) = &unmeasured {
             let described = self.described();
             self.note_unmeasured(|| format!("{described} was not measured: {reason}"));
@@ -431,8 +529,18 @@ impl Walk<'_> {
             if facts.max.is_none() || facts.min.is_none() {
                 let described = self.described();
                 self.note_unmeasured(|| format!("{described} has no Max and Min"));
+            } else if has_words && !dtype_name.to_ascii_lowercase().ends_with("bool") {
+                let described = self.described();
+                self.note_unmeasured(|| format!("{described} has true or false for Max or Min"));
+            } else if facts.max < facts.min {
+                let described = self.described();
+                self.note_unmeasured(|| format!("{described} has a Max below its Min"));
             }
-            if data_name.is_none() {
+            if let Some(data_name) = &data_name {
+                let index = self.seen[self.place.role as usize] as u32;
+                let data_name = (&**data_name).into();
+                self.files.push(NamedFile { role: self.place.role, index, data_name });
+            } else {
                 self.unmeasured.without_file += 1;
                 if self.unmeasured.first_without_file.is_none() {
                     let text = format!("{}: {} has no file", self.name, self.described());
@@ -444,6 +552,11 @@ impl Walk<'_> {
         }
         if let Some(dtype) = &dtype {
             self.tensor(&TensorFacts { dtype, data_name: data_name.as_deref(), ..facts });
+        }
+        if let Some(value) = object.value
+            && self.place.role != Role::Input
+        {
+            self.number(value);
         }
         // Many layers begin with the same ones or zeros: a constant tells no parameter from another.
         if self.place.role == Role::Parameter && facts.max != facts.min && self.name.contains(".forward") {
@@ -475,6 +588,45 @@ impl Walk<'_> {
         let index = &mut self.seen[role as usize];
         self.watch.see(TensorPlace { record: self.index, name: self.name, role, index: *index }, facts);
         *index += 1;
+    }
+}
+
+/// The members of a value that were there, and one that came again. What a reader takes for the value then depends on the
+/// reader.
+#[derive(Default)]
+struct Seen {
+    keys: [&'static str; 9],
+    count: usize,
+    repeated: Option<&'static str>,
+}
+
+impl Seen {
+    fn note(&mut self, key: &'static str) {
+        if self.keys[..self.count].contains(&key) {
+            self.repeated = Some(key);
+        } else if let Some(place) = self.keys.get_mut(self.count) {
+            *place = key;
+            self.count += 1;
+        }
+    }
+}
+
+/// The last one counts, but what is not finite is not forgotten.
+fn keep(known: &mut Option<f64>, new: Option<f64>) {
+    if known.is_none_or(f64::is_finite) {
+        *known = new;
+    }
+}
+
+/// The number of a plain value that was written as text; none if it is a text.
+fn number_of_words(kind: Option<&str>, words: &str) -> Option<f64> {
+    match kind {
+        Some("str") => None,
+        Some("complex") => {
+            let words = words.to_ascii_lowercase();
+            (words.contains("nan") || words.contains("inf")).then_some(f64::NAN)
+        }
+        _ => number_in_words(words),
     }
 }
 

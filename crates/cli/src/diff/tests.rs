@@ -2,7 +2,7 @@
 //! direction, the answer is another one. Equal files are identical.
 //!
 //! What does not count by definition: the sign of zero and the payload of NaN, memory order and byte order, the names of two
-//! lone tensors, unused bytes of the container, and what is no tensor where only one file is a `.pt`.
+//! lone tensors, unused bytes of the container of a `.pt`, and what is no tensor where only one file is a `.pt`.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, its helpers too")]
 
@@ -186,4 +186,33 @@ fn what_is_missing_is_incomplete_and_what_differs_is_worse() {
     write(&b, &tensors[..2]);
     assert_eq!(answer(&a, &b), Some(Answer::Diverged));
     assert_eq!((Answer::Incomplete.exit(), Answer::Failed.exit()), (Status::Differs, Status::Failed));
+}
+
+#[test]
+fn bytes_of_no_tensor_are_not_compared() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, header: &str, data: &[u8]| {
+        let path = dir.path().join(name);
+        fs::write(&path, [&(header.len() as u64).to_le_bytes(), header.as_bytes(), data].concat()).unwrap();
+        path
+    };
+    let header = |begin: usize| {
+        format!(
+            r#"{{"w":{{"dtype":"U8","shape":[2],"data_offsets":[0,2]}},
+                "v":{{"dtype":"U8","shape":[2],"data_offsets":[{begin},{}]}}}}"#,
+            begin + 2
+        )
+    };
+    let whole = write("whole.safetensors", &header(2), &[1, 2, 3, 4]);
+    let behind = write("behind.safetensors", &header(2), &[1, 2, 3, 4, 0]);
+    let between = write("between.safetensors", &header(4), &[1, 2, 7, 7, 3, 4]);
+    assert_eq!(answer(&whole, &whole), Some(Answer::Identical));
+    for (a, b) in [(&whole, &behind), (&between, &whole), (&behind, &behind), (&between, &between)] {
+        assert_eq!(answer(a, b), Some(Answer::Incomplete), "{} {}", a.display(), b.display());
+        assert_eq!(answer(b, a), Some(Answer::Incomplete), "{} {}", b.display(), a.display());
+    }
+    // Who asks for a tensor gets an answer about that tensor.
+    let (a, b) = (TensorFile::open(&whole).unwrap(), TensorFile::open(&behind).unwrap());
+    let named = compare_files(&a, &b, &["w".to_owned()]).unwrap().0;
+    assert_eq!(Answer::of(&named), Answer::Identical);
 }

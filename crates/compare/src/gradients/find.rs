@@ -33,6 +33,11 @@ pub(super) fn common_directories(
         return Err(CompareError::new(Code::InvalidCompareMode, message)
             .with_hint(format!("no directory {prefix}0, {prefix}1, … is both in {first} and in {second}")));
     }
+    for side in sides {
+        for name in strays(side, prefix) {
+            notes.left_out(format!("{} is no directory of a {prefix}", side.join(name).display()));
+        }
+    }
     for (side, alone) in sides.iter().zip(&alone) {
         if !alone.is_empty() {
             notes.warning(&format!("only in {}: {}", side.display(), some_of(alone)));
@@ -50,6 +55,35 @@ pub(super) fn some_of(names: &[String]) -> String {
     let more = names.len().saturating_sub(SHOWN);
     let shown = names.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
     if more > 0 { format!("{shown} and {more} more") } else { shown }
+}
+
+/// Directories that may be meant to be of a rank or step, and are not read: by their name, or by what is in them.
+fn strays(directory: &Path, prefix: &str) -> Vec<String> {
+    let numbered = numbered(directory, prefix).unwrap_or_default();
+    let is_read = |name: &String| numbered.iter().any(|one| one.name == *name);
+    let is_hidden = |name: &String| name.starts_with('.');
+    let is_stray = |name: &String| {
+        let path = directory.join(name);
+        path.is_dir() && (name.starts_with(prefix) || holds_tables(&path, STRAY_DEPTH))
+    };
+    let mut names = entries(directory).unwrap_or_default();
+    names.retain(|name| !is_hidden(name) && !is_read(name) && is_stray(name));
+    names
+}
+
+/// A stray may be a whole dump.
+const STRAY_DEPTH: usize = 2;
+
+fn holds_tables(directory: &Path, depth: usize) -> bool {
+    let names = entries(directory).unwrap_or_default();
+    names.iter().any(|name| step_of_table(name).is_some())
+        || depth > 1
+            && names.iter().map(|name| directory.join(name)).any(|path| holds_tables(&path, depth - 1))
+}
+
+/// The step a table is of, by its name.
+fn step_of_table(name: &str) -> Option<&str> {
+    name.strip_prefix("grad_summary_")?.strip_suffix(".csv")
 }
 
 /// Whether there is a directory called `prefix` and digits.
@@ -121,10 +155,12 @@ pub(super) fn parameters(
             }
         }
         if let [Some(ours), Some(theirs)] = &tables_of_step {
-            note_differing_rows(ours, theirs, step.number, notes);
+            let paths = sides.map(|side| side.join(name));
+            note_differing_rows([ours, theirs], [&paths[0], &paths[1]], step.number, notes);
         }
         tables.push(tables_of_step);
     }
+    note_unread_tables(sides, &files, notes);
     let has_table = |side: usize| tables.iter().any(|tables| tables[side].is_some());
     let mut others: Vec<String> = Vec::new();
     if !has_table(0) && !has_table(1) {
@@ -169,7 +205,10 @@ pub(super) fn parameters(
             let strangers: Vec<&String> = table.names.iter().filter(|name| !known.contains(*name)).collect();
             let path = sides[1 - leading].join(step);
             for name in strangers {
-                notes.left_out(format!("{name} is only in {}", path.display()));
+                // Where both have a table of the step, it was said of its row.
+                if tables_of_step[leading].is_none() {
+                    notes.left_out(format!("{name} is only in {}", path.display()));
+                }
                 found.strangers.insert(name.clone());
             }
         }
@@ -194,12 +233,31 @@ struct Table {
 /// Cells by their column, as written.
 type Row = BTreeMap<String, String>;
 
-/// Counts rows that are not the same on both sides: signs alone do not make two runs identical.
-fn note_differing_rows(ours: &Table, theirs: &Table, step: u64, notes: &mut Notes<'_>) {
+/// Counts rows that are not the same on both sides: signs alone do not make two runs identical. A row of one side alone
+/// is compared with nothing.
+fn note_differing_rows(tables: [&Table; 2], paths: [&Path; 2], step: u64, notes: &mut Notes<'_>) {
+    let [ours, theirs] = tables;
     let is_new = |name: &&String| !ours.rows.contains_key(*name);
     for name in ours.names.iter().chain(theirs.names.iter().filter(is_new)) {
-        if ours.rows.get(name) != theirs.rows.get(name) {
+        let rows = tables.map(|table| table.rows.get(name).map_or(&[][..], Vec::as_slice));
+        if rows[0].len() != rows[1].len() {
+            let more = usize::from(rows[0].len() < rows[1].len());
+            let how = if rows[1 - more].is_empty() { "is only in" } else { "has more rows in" };
+            notes.left_out(format!("{name} {how} {}", paths[more].display()));
+        } else if rows[0] != rows[1] {
             notes.differing_rows.push(format!("step {step}: {name}"));
+        }
+    }
+}
+
+/// Tables of steps that have no directory.
+fn note_unread_tables(sides: [&Path; 2], read: &[String], notes: &mut Notes<'_>) {
+    for side in sides {
+        for name in entries(side).unwrap_or_default() {
+            let Some(step) = step_of_table(&name).filter(|_| !read.contains(&name)) else { continue };
+            if !side.join(format!("step{step}")).is_dir() {
+                notes.left_out(format!("{} has no step{step} beside it", side.join(&name).display()));
+            }
         }
     }
 }

@@ -76,7 +76,12 @@ pub(super) fn measure(
     // In order, whichever thread was first.
     for (index, cell) in cells.into_iter().enumerate() {
         match cell {
-            Cell::Counted(count) => counts[index % names.len()][index / names.len()] = Some(count),
+            Cell::Counted(count, unread) => {
+                counts[index % names.len()][index / names.len()] = Some(count);
+                for text in unread {
+                    notes.left_out(text);
+                }
+            }
             Cell::Absent => {}
             Cell::Failed(text) => notes.failure(text),
             Cell::Missing(text) => notes.missing(text),
@@ -93,8 +98,13 @@ pub(super) fn measure(
 
 /// Files nobody compares: of parameters no table names, in another form beside the one that is taken, of no form at all.
 fn note_unread(listed: &[[StepFiles; 2]], parameters: &Parameters, notes: &mut Notes<'_>) {
-    for side in listed.iter().flatten() {
-        let names = parameters.names.iter().chain(&parameters.strangers);
+    let of_steps =
+        listed.iter().enumerate().flat_map(|(step, sides)| sides.iter().map(move |side| (step, side)));
+    for (step, side) in of_steps {
+        // A file that no table of its own step names may be left over from another run.
+        let recorded = parameters.recorded.get(step).and_then(Option::as_ref);
+        let is_recorded = |name: &&String| recorded.is_none_or(|recorded| recorded.contains(*name));
+        let names = parameters.names.iter().chain(&parameters.strangers).filter(is_recorded);
         let taken: HashSet<PathBuf> = names.filter_map(|name| side.find(name)).collect();
         let mut unread: Vec<&String> = side
             .names
@@ -122,7 +132,8 @@ fn total(counts: impl Iterator<Item = Option<Count>>) -> Option<Count> {
 }
 
 enum Cell {
-    Counted(Count),
+    /// A count, and what of the files it does not cover.
+    Counted(Count, Vec<String>),
     /// No side has it, and none said it would.
     Absent,
     Missing(String),
@@ -181,7 +192,14 @@ fn compare(files: &[StepFiles; 2], name: &str, expected: bool, console: &dyn Con
     match (read_direction(&ours), read_direction(&theirs)) {
         (Ok(a), Ok(b)) => {
             let cell = match a.equal_elements(&b) {
-                Some(same) => Cell::Counted(Count { same, total: a.numel() as u64 }),
+                Some(same) => {
+                    let behind = [(&ours, a.trailing_bytes()), (&theirs, b.trailing_bytes())];
+                    let behind = behind.into_iter().filter(|(_, bytes)| *bytes > 0);
+                    let unread = behind.map(|(path, bytes)| {
+                        format!("{bytes} bytes of {} are behind its array", path.display())
+                    });
+                    Cell::Counted(Count { same, total: a.numel() as u64 }, unread.collect())
+                }
                 None => Cell::Failed(format!(
                     "tensor shape is not equal: {} {:?}, {} {:?}",
                     ours.display(),

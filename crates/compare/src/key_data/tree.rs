@@ -59,6 +59,15 @@ impl Found {
         }
     }
 
+    /// Notes a directory of a level with nothing in it: what should be there is not compared.
+    fn note_if_empty(&mut self, dir: &Path) {
+        let has_entries =
+            |entries: Vec<(String, PathBuf)>| entries.iter().any(|(name, _)| !name.starts_with('.'));
+        if entries(dir).is_ok_and(|entries| !has_entries(entries)) {
+            self.unread.push(format!("{}: there is nothing in it", dir.display()));
+        }
+    }
+
     /// What is in a directory; one that cannot be listed costs what is in it.
     fn list<T: Default>(&mut self, listed: Result<T, CompareError>) -> Result<T, CompareError> {
         match listed {
@@ -103,11 +112,16 @@ fn arrays_of_key(
     let steps_of_key = found.list(steps(key, console))?;
     found.pass_over_others(key, &steps_of_key, "step");
     for (step, path) in steps_of_key {
+        found.note_if_empty(&path);
         let ranks_of_step = found.list(ranks(&path, console))?;
         found.pass_over_others(&path, &ranks_of_step, "rank");
         for (rank, rank_path) in ranks_of_step {
+            found.note_if_empty(&rank_path);
             let micro_steps_of_rank = found.list(micro_steps(&rank_path, console))?;
             for (micro_step, path) in micro_steps_of_rank {
+                if path != rank_path {
+                    found.note_if_empty(&path);
+                }
                 let arrays_here = found.list(arrays(&path))?;
                 for (name, entry) in entries(&path).unwrap_or_default() {
                     // A rank without micro steps may have some besides.

@@ -65,6 +65,7 @@ fn text_of(value: &Scalar) -> String {
         Scalar::Null => "None".to_owned(),
         Scalar::Bool(value) => super::python_bool(*value).to_owned(),
         Scalar::Int(value) => value.to_string(),
+        Scalar::Large(value) => value.to_string(),
         Scalar::Float(value) => float_repr(*value),
         Scalar::Text(text) => text.to_string(),
     }

@@ -297,6 +297,7 @@ impl Infinities {
             Scalar::Null => sink.text(null),
             Scalar::Bool(value) => sink.text(python_bool(*value)),
             Scalar::Int(value) => sink.integer((*value).into()),
+            Scalar::Large(value) => self.float(**value as f64, sink),
             Scalar::Float(value) => self.float(*value, sink),
             Scalar::Text(text) if text.is_empty() => sink.empty(),
             Scalar::Text(text) => sink.text(text),

@@ -39,7 +39,7 @@ impl Outcome {
         add("", verdict.culprit_lines());
         add("Not compared", verdict.gaps.lines());
         add("Different beside the numbers", verdict.aside_lines());
-        if verdict.status.is_difference() {
+        if verdict.status.is_difference() && !verdict.noted.is_empty() {
             add(&first_findings_title(&verdict), findings(&verdict.noted, width.max(NARROWEST)));
         }
         add("", self.differing_places().into_iter().collect());

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::discover::{FoundPairs, find_pairs, find_ranks, only_step_of};
+use super::discover::{FoundPairs, find_pairs, find_ranks, only_step_of, stray_gap, strays};
 use super::first_difference::find_first_differences;
 use super::one::compare_files;
 use super::outcome::Outcome;
@@ -52,6 +52,7 @@ pub fn compare_ranks(
     options: &Options,
     console: &dyn Console,
 ) -> Result<Outcome, CompareError> {
+    let runs = [target, golden];
     let (target, golden) = (&only_step_of(target, console)?, &only_step_of(golden, console)?);
     let (targets, goldens) = (find_ranks(target)?, find_ranks(golden)?);
     if targets.len() != goldens.len() {
@@ -61,6 +62,11 @@ pub fn compare_ranks(
     }
     let options = Options { stack: StackSource::Detect, ..options.clone() };
     let mut outcome = Outcome::new(options.allowed);
+    for (run, _) in runs.into_iter().zip([target, golden]).filter(|(run, step)| *run != step.as_path()) {
+        for (kind, path) in strays(run)? {
+            outcome.gaps.add(kind, || stray_gap(kind, &path));
+        }
+    }
     for (rank, partner) in targets.iter().zip(&goldens) {
         let (target, golden) = (target.join(rank), golden.join(partner));
         for file in ["dump.json", "debug.json"] {

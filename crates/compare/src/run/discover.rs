@@ -19,6 +19,9 @@ pub struct DumpPair {
     pub suffix: String,
 }
 
+/// The files that can be compared.
+const DUMP_FILES: [&str; 2] = ["dump.json", "debug.json"];
+
 /// Directories called `rank` and a number, or nothing: of step directories nothing else is expected.
 pub fn find_ranks(directory: &Path) -> Result<Vec<String>, CompareError> {
     let mut ranks = Vec::new();
@@ -81,13 +84,14 @@ pub fn find_pairs(target: &Path, golden: &Path, console: &dyn Console) -> Result
         return Err(CompareError::new(Code::InvalidCompareMode, message)
             .with_hint("give two dump.json files, or two directories"));
     }
-    let mut found = FoundPairs::default();
     if target.is_file() {
         let pair = DumpPair { target: target.to_owned(), golden: golden.to_owned(), suffix: String::new() };
-        found.pairs.push(pair);
-        return Ok(found);
+        return Ok(FoundPairs { pairs: vec![pair], gaps: Gaps::default() });
     }
-    collect(target, golden, "", console, &mut found)?;
+    let roots = [target, golden].map(|root| root.canonicalize().ok());
+    let mut search = Search { console, roots, found: FoundPairs::default() };
+    search.collect(target, golden, "")?;
+    let found = search.found;
     if found.pairs.is_empty() {
         let message = format!("no dump is both in {} and in {}", target.display(), golden.display());
         return Err(CompareError::new(Code::InvalidPath, message)
@@ -100,56 +104,130 @@ pub fn find_pairs(target: &Path, golden: &Path, console: &dyn Console) -> Result
 type Level = (GapKind, fn(&str) -> bool);
 
 /// The levels of a dump's directories.
-const LEVELS: [Level; 2] = [(GapKind::Steps, is_step), (GapKind::Ranks, |name| rank_number(name).is_some())];
+const LEVELS: [Level; 2] = [(GapKind::Steps, is_step), (GapKind::Ranks, is_rank)];
 
-fn collect(
-    target: &Path,
-    golden: &Path,
-    suffix: &str,
-    console: &dyn Console,
-    found: &mut FoundPairs,
-) -> Result<(), CompareError> {
-    for file in ["dump.json", "debug.json"] {
-        match [target, golden].map(|directory| directory.join(file).is_file()) {
-            [true, true] => found.pairs.push(DumpPair {
-                target: target.join(file),
-                golden: golden.join(file),
-                suffix: suffix.to_owned(),
-            }),
-            [true, false] => add_gap(found, Which::Target, GapKind::Ranks, &target.join(file), console),
-            [false, true] => add_gap(found, Which::Golden, GapKind::Ranks, &golden.join(file), console),
-            [false, false] => {}
-        }
-    }
-    for (kind, is_of_kind) in LEVELS {
-        let level = |directory: &Path| -> Result<Vec<String>, CompareError> {
-            let mut names = entries(directory)?;
-            names.retain(|name| is_of_kind(name) && directory.join(name).is_dir());
-            sort_by_number(&mut names);
-            Ok(names)
-        };
-        let (targets, goldens) = (level(target)?, level(golden)?);
-        // The only one of each side belong together, whatever their numbers.
-        let are_single = targets.len() == 1 && goldens.len() == 1;
-        for name in &targets {
-            if goldens.contains(name) || are_single {
-                let partner = if goldens.contains(name) { name } else { &goldens[0] };
-                let suffix = format!("{suffix}_{name}");
-                collect(&target.join(name), &golden.join(partner), &suffix, console, found)?;
-            } else {
-                add_gap(found, Which::Target, kind, &target.join(name), console);
-            }
-        }
-        for name in goldens.iter().filter(|name| !targets.contains(name) && !are_single) {
-            add_gap(found, Which::Golden, kind, &golden.join(name), console);
-        }
-    }
-    Ok(())
+/// Goes through two trees side by side and keeps what is paired and what is not.
+struct Search<'a> {
+    console: &'a dyn Console,
+    /// The two trees: one may lie inside the other.
+    roots: [Option<PathBuf>; 2],
+    found: FoundPairs,
 }
 
-fn add_gap(found: &mut FoundPairs, which: Which, kind: GapKind, path: &Path, console: &dyn Console) {
-    console.warning(&format!("{} is only on the {} side", path.display(), which.title()));
-    found.gaps.add(kind, || Gap::only_on(which, kind, &path.display().to_string()));
+impl Search<'_> {
+    fn collect(&mut self, target: &Path, golden: &Path, suffix: &str) -> Result<(), CompareError> {
+        for file in DUMP_FILES {
+            // A link or a directory of that name is refused when it is read, and said.
+            match [target, golden].map(|directory| directory.join(file).symlink_metadata().is_ok()) {
+                [true, true] => self.found.pairs.push(DumpPair {
+                    target: target.join(file),
+                    golden: golden.join(file),
+                    suffix: suffix.to_owned(),
+                }),
+                [true, false] => self.only_on(Which::Target, GapKind::Ranks, &target.join(file)),
+                [false, true] => self.only_on(Which::Golden, GapKind::Ranks, &golden.join(file)),
+                [false, false] => {}
+            }
+        }
+        for (kind, is_of_kind) in LEVELS {
+            let level = |directory: &Path| -> Result<Vec<String>, CompareError> {
+                let mut names = entries(directory)?;
+                names.retain(|name| is_of_kind(name) && directory.join(name).is_dir());
+                sort_by_number(&mut names);
+                Ok(names)
+            };
+            let (targets, goldens) = (level(target)?, level(golden)?);
+            // The only one of each side belong together, whatever their numbers.
+            let are_single = targets.len() == 1 && goldens.len() == 1;
+            for name in &targets {
+                if goldens.contains(name) || are_single {
+                    let partner = if goldens.contains(name) { name } else { &goldens[0] };
+                    let suffix = format!("{suffix}_{name}");
+                    self.pair(kind, &target.join(name), &golden.join(partner), &suffix)?;
+                } else {
+                    self.only_on(Which::Target, kind, &target.join(name));
+                }
+            }
+            for name in goldens.iter().filter(|name| !targets.contains(name) && !are_single) {
+                self.only_on(Which::Golden, kind, &golden.join(name));
+            }
+        }
+        for directory in [target, golden] {
+            for (kind, path) in strays(directory)? {
+                if !self.holds_a_root(&path) {
+                    self.add_gap(stray_gap(kind, &path));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Two directories of a level. There is something in them, or both lack their dump.
+    fn pair(
+        &mut self,
+        kind: GapKind,
+        target: &Path,
+        golden: &Path,
+        suffix: &str,
+    ) -> Result<(), CompareError> {
+        let before = (self.found.pairs.len(), self.found.gaps.total());
+        self.collect(target, golden, suffix)?;
+        if (self.found.pairs.len(), self.found.gaps.total()) == before {
+            let reason = "no dump.json on either side".to_owned();
+            self.add_gap(Gap { kind, name: target.display().to_string(), only: None, reason });
+        }
+        Ok(())
+    }
+
+    fn only_on(&mut self, which: Which, kind: GapKind, path: &Path) {
+        self.add_gap(Gap::only_on(which, kind, &path.display().to_string()));
+    }
+
+    fn add_gap(&mut self, gap: Gap) {
+        self.console.warning(&format!("{} is not compared: {}", gap.name, gap.reason));
+        self.found.gaps.add(gap.kind, || gap);
+    }
+
+    /// Whether a directory is one of the two trees, or around it.
+    fn holds_a_root(&self, path: &Path) -> bool {
+        let path = path.canonicalize().ok();
+        let is_around = |root: &PathBuf| path.as_ref().is_some_and(|path| root.starts_with(path));
+        self.roots.iter().flatten().any(is_around)
+    }
+}
+
+/// Directories that hold a dump and have the name of no step and no rank, with what they may be meant as.
+pub(super) fn strays(directory: &Path) -> Result<Vec<(GapKind, PathBuf)>, CompareError> {
+    let is_of_a_level = |name: &str| LEVELS.iter().any(|(_, is_of_kind)| is_of_kind(name));
+    let names = entries(directory)?.into_iter().filter(|name| !is_of_a_level(name));
+    let kind = |name: &str| if name.starts_with("step") { GapKind::Steps } else { GapKind::Ranks };
+    let strays = names.map(|name| (kind(&name), directory.join(name)));
+    Ok(strays.filter(|(_, path)| holds_dump(path, STRAY_DEPTH)).collect())
+}
+
+/// What is said of a stray.
+pub(super) fn stray_gap(kind: GapKind, path: &Path) -> Gap {
+    let reason = "it holds a dump, and its name is not that of a step or rank".to_owned();
+    Gap { kind, name: path.display().to_string(), only: None, reason }
+}
+
+/// A stray may be a whole dump: itself, a step, a rank.
+const STRAY_DEPTH: usize = 3;
+
+fn holds_dump(directory: &Path, depth: usize) -> bool {
+    // Tensor files are many, and no dumps.
+    if depth == 0 || directory.file_name().is_some_and(|name| name == "dump_tensor_data") {
+        return false;
+    }
+    if DUMP_FILES.iter().any(|file| directory.join(file).symlink_metadata().is_ok()) {
+        return true;
+    }
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    // What an entry is, the directory knows; links are looked at.
+    let may_be_directory = |entry: &fs::DirEntry| {
+        entry.file_type().is_ok_and(|kind| kind.is_dir() || kind.is_symlink() && entry.path().is_dir())
+    };
+    entries.filter(may_be_directory).any(|entry| holds_dump(&entry.path(), depth - 1))
 }
 
 /// A path as it is, or the only dump below the directory it names, where the dump lies in a step and a rank.
@@ -219,6 +297,12 @@ fn gather_dumps(directory: &Path, file: &str, candidates: &mut Vec<PathBuf>) {
 
 fn is_step(name: &str) -> bool {
     name.strip_prefix("step").is_some_and(|number| number.parse::<u64>().is_ok())
+}
+
+/// Some versions of the reference call the directory of a process without a rank after the process: `proc12`.
+fn is_rank(name: &str) -> bool {
+    let is_process = |number: &str| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    rank_number(name).is_some() || name.strip_prefix("proc").is_some_and(is_process)
 }
 
 /// Step and rank of a dump, as far as its path names them.

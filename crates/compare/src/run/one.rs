@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::outcome::Part;
 use super::reports::{Report, write_reports};
-use super::setup::{check_records, check_tensors, read_both, read_stacks};
+use super::setup::{check_records, check_tensors, passed_over, read_both, read_stacks};
 use super::{DataMapping, Form, MappingChoice, Options};
 use crate::advisor::advice;
 use crate::console::Console;
@@ -214,8 +214,16 @@ impl Comparison<'_> {
         real: HashMap<(usize, usize), TensorComparison>,
         console: &dyn Console,
     ) -> Judgement {
-        let beside =
-            |side: &Side| Construct::read(&side.directory().join("construct.json")).unwrap_or_default();
+        let beside = |side: &Side| {
+            let path = side.directory().join("construct.json");
+            if path.symlink_metadata().is_err() {
+                return Construct::default();
+            }
+            Construct::read(&path).unwrap_or_else(|error| {
+                passed_over(&path, &error, console);
+                Construct::default()
+            })
+        };
         let constructs = (beside(self.target), beside(self.golden));
         let measure = |rows: &[(usize, usize)]| {
             let pairs: Vec<RowPair> = rows

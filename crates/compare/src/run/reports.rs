@@ -15,7 +15,7 @@ use crate::matching::RowPair;
 use crate::output::publish_stamped;
 use crate::side::{Side, Stacks};
 use crate::table::{float_cell, scalar_cell};
-use crate::verdict::{Judgement, RowDetail, RowOrigin, Status};
+use crate::verdict::{GoldenOnly, Judgement, RowDetail, RowOrigin, Status};
 
 /// What there is to report.
 pub(super) struct Report<'a> {
@@ -224,8 +224,7 @@ impl Report<'_> {
     }
 
     fn golden_only(&self) -> GoldenOnlyRows<'_> {
-        let rows = self.judgement.golden_only.iter().flat_map(|only| only.rows.clone()).collect();
-        GoldenOnlyRows { golden: self.golden, rows }
+        GoldenOnlyRows { target: self.target, golden: self.golden, rows: &self.judgement.golden_only }
     }
 
     /// The cells about a row. Errors are those against the partner of the verdict; where it is not that of the table,
@@ -334,7 +333,9 @@ impl SheetRows for Answered<'_> {
             Some(RowOrigin::Introduced) => Fill::Red,
             Some(RowOrigin::Inherited) => Fill::Yellow,
             Some(RowOrigin::NotCompared) | None => Fill::Blue,
-            Some(RowOrigin::Equal | RowOrigin::Tolerated | RowOrigin::Aside) => Fill::Plain,
+            Some(RowOrigin::Equal | RowOrigin::Tolerated | RowOrigin::Aside | RowOrigin::NotJudged) => {
+                Fill::Plain
+            }
         }
     }
 }
@@ -409,10 +410,11 @@ impl SheetRows for VerdictRows {
     }
 }
 
-/// Values of records only the golden run has.
+/// Values only the golden run has, of calls it alone made or of calls that were paired.
 struct GoldenOnlyRows<'a> {
+    target: &'a Side,
     golden: &'a Side,
-    rows: Vec<usize>,
+    rows: &'a [GoldenOnly],
 }
 
 impl GoldenOnlyRows<'_> {
@@ -427,6 +429,7 @@ impl GoldenOnlyRows<'_> {
             "Bench mean",
             "Bench l2norm",
             "BENCH MD5",
+            "NPU API",
         ])
     }
 }
@@ -437,7 +440,8 @@ impl SheetRows for GoldenOnlyRows<'_> {
     }
 
     fn cells(&self, row: usize, sink: &mut dyn CellSink) {
-        let leaf = &self.golden.rows[self.rows[row]];
+        let only = self.rows[row];
+        let leaf = &self.golden.rows[only.row];
         sink.text(&self.golden.records[leaf.record as usize].name);
         sink.text(&leaf.name);
         sink.text(&leaf.dtype);
@@ -446,10 +450,15 @@ impl SheetRows for GoldenOnlyRows<'_> {
             scalar_cell(statistic, "None", sink);
         }
         sink.text(leaf.md5.as_deref().unwrap_or("N/A"));
+        match only.paired_with {
+            Some(record) => sink.text(&self.target.records[record].name),
+            None => sink.text("N/A"),
+        }
     }
 
+    /// Not compared, as on the main table.
     fn fill(&self, _: usize) -> Fill {
-        Fill::Plain
+        Fill::Blue
     }
 }
 

@@ -89,26 +89,38 @@ pub fn check_directory(path: &Path) -> Result<(), CompareError> {
     Ok(())
 }
 
-/// Finds the call stacks of the target.
+/// Finds the call stacks of the target. A file that was named has to be there and be whole; what lies beside the dump
+/// costs nothing but itself.
 pub(super) fn read_stacks(
     target: &Side,
     options: &Options,
     console: &dyn Console,
 ) -> Result<Option<Stacks>, CompareError> {
-    let path = match &options.stack {
-        StackSource::Off => return Ok(None),
-        StackSource::File(path) => path.clone(),
+    match &options.stack {
+        StackSource::Off => Ok(None),
+        StackSource::File(path) => read_stack_file(path, console).map(Some),
         StackSource::Detect => {
             let path = target.directory().join("stack.json");
-            if !path.exists() {
+            if path.symlink_metadata().is_err() {
                 let directory = target.directory().display();
                 console.warning(&format!("stack.json is not found in dump dir {directory}."));
                 return Ok(None);
             }
-            path
+            Ok(read_stack_file(&path, console).map_err(|error| passed_over(&path, &error, console)).ok())
         }
-    };
-    check_exists(&path)?;
+    }
+}
+
+/// Says that a file beside a dump is not used. It holds no values, so nothing is left out of the comparison.
+pub(super) fn passed_over(path: &Path, error: &CompareError, console: &dyn Console) {
+    let shown = path.display().to_string();
+    let reason = error.hint.as_ref().unwrap_or(&error.message);
+    let reason = reason.strip_prefix(&format!("{shown}: ")).unwrap_or(reason);
+    console.warning(&format!("{shown} is not used: {reason}"));
+}
+
+fn read_stack_file(path: &Path, console: &dyn Console) -> Result<Stacks, CompareError> {
+    check_exists(path)?;
     if path.extension().is_none_or(|extension| extension != "json") {
         let message = format!("The file path {} does not end with .json.", path.display());
         return Err(CompareError::new(Code::IllegalPath, message));
@@ -117,7 +129,7 @@ pub(super) fn read_stacks(
         let message = format!("dump file {} have empty line!", path.display());
         return Err(CompareError::new(Code::InvalidDumpFile, message));
     }
-    Stacks::read(&path, console).map(Some)
+    Stacks::read(path, console)
 }
 
 /// The tensor files must be there if they are to be compared.

@@ -14,22 +14,31 @@ pub(super) fn digest_of_value(value: &Json<'_>) -> u64 {
     digest(value, &|_| false, &NOT_PART_OF_A_VALUE)
 }
 
+/// Digest of everything in a value.
+pub(super) fn digest_of_whole(value: &Json<'_>) -> u64 {
+    digest(value, &|_| false, &[])
+}
+
 /// Digest of what a record is apart from its values: how they are nested, and whatever else is in it. Values are looked
-/// for in the members named, or everywhere.
+/// for in the members named, or everywhere; of members with one name only the last one has values.
 pub(super) fn digest_of_rest(
     record: &Json<'_>,
     with_values: Option<&[&str]>,
     is_value: &dyn Fn(&Json<'_>) -> bool,
 ) -> u64 {
     match (record, with_values) {
-        (Json::Map(members), Some(names)) => members.iter().fold(0_u64, |sum, (key, member)| {
-            let seed = if names.contains(&&**key) {
-                digest(member, is_value, &[])
-            } else {
-                digest(member, &|_| false, &[])
-            };
-            sum.wrapping_add(xxh3_64_with_seed(key.as_bytes(), seed))
-        }),
+        (Json::Map(members), Some(names)) => {
+            let last = |name: &&str| members.iter().rposition(|(key, _)| key == name);
+            let with_values: Vec<usize> = names.iter().filter_map(last).collect();
+            members.iter().enumerate().fold(0_u64, |sum, (index, (key, member))| {
+                let seed = if with_values.contains(&index) {
+                    digest(member, is_value, &[])
+                } else {
+                    digest_of_whole(member)
+                };
+                sum.wrapping_add(xxh3_64_with_seed(key.as_bytes(), seed))
+            })
+        }
         _ => digest(record, is_value, &[]),
     }
 }

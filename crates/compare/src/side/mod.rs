@@ -3,6 +3,7 @@
 mod checks;
 mod digest;
 mod parse;
+mod repeats;
 mod stacks;
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,7 @@ use crate::error::CompareError;
 use msprobe_dump::hash::FastMap;
 
 pub use self::parse::{FileKind, read_side};
+pub use self::repeats::Earlier;
 pub use self::stacks::{Construct, Stack, Stacks};
 
 /// Which side of a comparison something is on.
@@ -75,6 +77,8 @@ pub enum Scalar {
     Bool(bool),
     /// A whole number.
     Int(i64),
+    /// A whole number beyond that.
+    Large(Box<i128>),
     /// Any other number.
     Float(f64),
     /// Words.
@@ -86,7 +90,17 @@ impl Scalar {
     pub fn number(&self) -> Option<f64> {
         match self {
             Scalar::Int(value) => Some(*value as f64),
+            Scalar::Large(value) => Some(**value as f64),
             Scalar::Float(value) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// The whole number it was written as.
+    pub fn whole(&self) -> Option<i128> {
+        match self {
+            Scalar::Int(value) => Some(i128::from(*value)),
+            Scalar::Large(value) => Some(**value),
             _ => None,
         }
     }
@@ -103,6 +117,8 @@ pub struct Leaf {
     pub role: Role,
     /// Text of the dtype cell.
     pub dtype: Arc<str>,
+    /// The dtype its data has where that is another one: that of a quantised tensor is dequantised.
+    pub stored_dtype: Option<Arc<str>>,
     /// Text of the shape cell.
     pub shape: Arc<str>,
     /// Largest, smallest, mean, L2 norm.
@@ -125,6 +141,8 @@ pub struct Leaf {
     pub unmeasured: Option<Arc<str>>,
     /// Whether it is a shape without data, as frameworks make them to plan with.
     pub is_meta: bool,
+    /// Whether it is an array of numpy, of which no collection records a checksum.
+    pub is_array: bool,
 }
 
 /// One element of a batch of sends and receives.
@@ -158,6 +176,8 @@ pub struct Record {
     pub rows: Range<usize>,
     /// Digest of what it is apart from its rows.
     pub rest: u64,
+    /// What stands under its name besides.
+    pub earlier: Earlier,
 }
 
 /// A dump, reduced to rows.

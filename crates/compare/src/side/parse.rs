@@ -8,6 +8,7 @@ use msprobe_dump::read::{Json, Member, Members};
 
 use super::checks::{check_field, has_md5, has_shallow_md5, looks_like_a_formula};
 use super::digest::{digest_of_rest, digest_of_value};
+use super::repeats::{Earlier, read_earlier};
 use super::{Framework, Leaf, P2pOperation, Record, Role, Scalar, Side, Which};
 use crate::console::Console;
 use crate::error::{Code, CompareError};
@@ -69,6 +70,11 @@ pub fn read_side(path: &Path, which: Which, console: &dyn Console) -> Result<Sid
     if reader.has_entered() {
         parser.data = Data::Object;
     }
+    if !parser.repeated.is_empty() {
+        let is_filled_in = |name: &str| ValuesOf::of(name, kind) != ValuesOf::Call;
+        parser.earlier =
+            read_earlier(path, &parser.repeated, &is_filled_in).map_err(|error| broken(&error))?;
+    }
     parser.finish(which)
 }
 
@@ -89,6 +95,9 @@ struct Parser {
     /// Length of the name of the record that is read.
     record_length: usize,
     positions: FastMap<Arc<str>, usize>,
+    /// Names that stand more than once, and what is under them besides the last value.
+    repeated: FastSet<Box<str>>,
+    earlier: FastMap<Box<str>, Earlier>,
 }
 
 impl Parser {
@@ -111,6 +120,8 @@ impl Parser {
             pending: Vec::new(),
             record_length: 0,
             positions: FastMap::default(),
+            repeated: FastSet::default(),
+            earlier: FastMap::default(),
         }
     }
 
@@ -163,7 +174,8 @@ impl Parser {
         for (index, (name, rows, rest)) in self.pending.into_iter().enumerate() {
             let start = self.side.rows.len();
             self.side.rows.extend(rows.into_iter().map(|row| Leaf { record: index as u32, ..row }));
-            self.side.records.push(Record { name, rows: start..self.side.rows.len(), rest });
+            let earlier = self.earlier.get(&*name).copied().unwrap_or_default();
+            self.side.records.push(Record { name, rows: start..self.side.rows.len(), rest, earlier });
         }
         Ok(self.side)
     }
@@ -180,7 +192,10 @@ impl Parser {
         let rest = digest_of_rest(value, fields, &|value| is_leaf(value) || *value == Json::Null);
         let name: Arc<str> = name.into();
         match self.positions.get(&name) {
-            Some(&position) => self.pending[position] = (name, rows, rest),
+            Some(&position) => {
+                self.repeated.insert((*name).into());
+                self.pending[position] = (name, rows, rest);
+            }
             None => {
                 self.positions.insert(name.clone(), self.pending.len());
                 self.pending.push((name, rows, rest));
@@ -285,6 +300,7 @@ impl Parser {
                     record: 0,
                     role,
                     dtype: none.clone(),
+                    stored_dtype: None,
                     shape: none,
                     statistics: [const { Scalar::Null }; 4],
                     md5: None,
@@ -296,6 +312,7 @@ impl Parser {
                     has_checksum: false,
                     unmeasured: None,
                     is_meta: false,
+                    is_array: false,
                 });
             }
             _ => {}
@@ -306,6 +323,7 @@ impl Parser {
     fn leaf(&mut self, name: &str, members: &[(Cow<'_, str>, Json<'_>)], role: Role) -> Leaf {
         let fields = Fields::of(members);
         let (dtype, shape, statistics) = self.described(&fields);
+        let stored_dtype = fields.stored_dtype.and_then(Json::as_str).map(|dtype| self.text(dtype));
         let has_checksum = fields.md5.and_then(Json::as_str).is_some_and(|md5| !md5.is_empty());
         let unmeasured = fields.unmeasured.and_then(Json::as_str).map(|reason| self.text(reason));
         let md5 = match (fields.dtype, fields.value) {
@@ -326,6 +344,7 @@ impl Parser {
             record: 0,
             role,
             dtype,
+            stored_dtype,
             shape,
             statistics,
             md5: Some(md5.unwrap_or_else(|| self.text(NO_CHECKSUM))),
@@ -340,6 +359,7 @@ impl Parser {
             has_checksum,
             unmeasured,
             is_meta: fields.layout.and_then(Json::as_str) == Some("meta"),
+            is_array: fields.kind.and_then(Json::as_str) == Some("numpy.ndarray"),
         }
     }
 
@@ -403,7 +423,9 @@ impl Parser {
         match value {
             Json::Null => Scalar::Null,
             Json::Bool(value) => Scalar::Bool(*value),
-            Json::Int(value) => i64::try_from(*value).map_or(Scalar::Float(*value as f64), Scalar::Int),
+            Json::Int(value) => {
+                i64::try_from(*value).map_or_else(|_| Scalar::Large(Box::new(*value)), Scalar::Int)
+            }
             Json::Float(value) => Scalar::Float(*value),
             other => {
                 let text = python_str(other);
@@ -442,6 +464,7 @@ fn p2p_operation(value: &Json<'_>) -> Option<Box<P2pOperation>> {
 struct Fields<'v, 'j> {
     kind: Option<&'v Json<'j>>,
     dtype: Option<&'v Json<'j>>,
+    stored_dtype: Option<&'v Json<'j>>,
     shape: Option<&'v Json<'j>>,
     value: Option<&'v Json<'j>>,
     group_ranks: Option<&'v Json<'j>>,
@@ -460,6 +483,7 @@ impl<'v, 'j> Fields<'v, 'j> {
             let field = match &**key {
                 "type" => &mut fields.kind,
                 "dtype" => &mut fields.dtype,
+                "stored_dtype" => &mut fields.stored_dtype,
                 "shape" => &mut fields.shape,
                 "value" => &mut fields.value,
                 "group_ranks" => &mut fields.group_ranks,

@@ -21,6 +21,7 @@ pub(crate) fn scalar_cell(scalar: &Scalar, null: &str, sink: &mut dyn CellSink) 
         Scalar::Null => sink.text(null),
         Scalar::Bool(value) => sink.text(if *value { "True" } else { "False" }),
         Scalar::Int(value) => sink.integer((*value).into()),
+        Scalar::Large(value) => float_cell(**value as f64, sink),
         Scalar::Float(value) if value.is_nan() => sink.text("Nan"),
         Scalar::Float(value) => float_cell(*value, sink),
         Scalar::Text(text) if text.is_empty() => sink.empty(),

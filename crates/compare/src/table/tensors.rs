@@ -135,25 +135,29 @@ impl Files {
     }
 }
 
-/// What is wrong with a file that does not hold what its record says. A file may hold a wider type where the format
-/// has no name for the recorded one.
+/// What is wrong with a file that does not hold what its record says.
 fn unlike_its_record(view: &TensorView<'_>, leaf: &Leaf, which: Which) -> Option<String> {
     let shape = format!("{:?}", view.shape());
     let recorded: String = leaf.shape.replace(['(', ')'], "");
     let held = view.dtype();
-    let same_dtype = DType::parse(&leaf.dtype).is_none_or(|dtype| {
-        dtype == held || dtype.class() == held.class() && held.size_bytes() > dtype.size_bytes()
-    });
+    let dtype = leaf.stored_dtype.as_ref().unwrap_or(&leaf.dtype);
+    let same_dtype = DType::parse(dtype).is_some_and(|dtype| dtype == held || is_saved_as(dtype, held));
     let same_shape = shape == leaf.shape.as_ref() || leaf.shape.as_ref() == "None" || recorded == shape;
     (!(same_dtype && same_shape)).then(|| {
         format!(
             "its file on the {} side holds {} {shape}, its record says {} {}",
             which.title(),
             held,
-            leaf.dtype,
+            dtype,
             leaf.shape
         )
     })
+}
+
+/// Whether collection saves one dtype as another: numpy knows neither bfloat16 nor 8-bit floats, so they are widened to
+/// float32, which holds all their values.
+fn is_saved_as(dtype: DType, held: DType) -> bool {
+    held == DType::F32 && (dtype == DType::BF16 || dtype.is_float8())
 }
 
 /// Why a file could not be used.

@@ -32,23 +32,15 @@ impl Verdict {
                 let how = if self.mode == Mode::Summary { " in their statistics" } else { "" };
                 format!("Identical{in_place}: all {paired} records with {values} values are equal{how}")
             }
-            (Status::WithinTolerance, _) if self.is_equal => {
-                format!(
-                    "Within tolerance{in_place}: all numbers of {paired} records are equal, something else is not"
-                )
-            }
-            (Status::WithinTolerance, _) if counts.differing > 0 => format!(
-                "Within tolerance{in_place}: no operation introduces an error; rounding has grown beyond the \
-                 tolerance in {} of {paired} records",
-                counts.differing
-            ),
             (Status::WithinTolerance, _) => {
-                format!(
-                    "Within tolerance{in_place}: none of {paired} records differs by more than is tolerated"
-                )
+                format!("Within tolerance{in_place}: {}{}", self.tolerated_differences(), self.left_out())
             }
             (Status::Incomplete, _) => {
-                let rest = if self.is_equal { "equal" } else { "within tolerance" };
+                let rest = match (self.is_equal, self.asides.is_empty()) {
+                    (true, true) => "equal",
+                    (true, false) => "equal in numbers",
+                    (false, _) => "within tolerance",
+                };
                 format!(
                     "Incomplete{in_place}: {} not compared; the rest of {paired} records with {values} values is {rest}",
                     count(self.gaps.total(), "thing was", "things were")
@@ -60,6 +52,31 @@ impl Verdict {
             }
             (_, Some(culprit)) => format!("Diverged{in_place}: {}", culprit.accusation()),
             (_, None) => format!("The runs differ{in_place}"),
+        }
+    }
+
+    /// Why runs that are not identical agree. It speaks of what was compared only.
+    fn tolerated_differences(&self) -> String {
+        let Counts { paired, differing, .. } = self.counts;
+        match (self.is_equal, self.gaps.is_empty(), self.asides.is_empty()) {
+            (true, true, _) => format!("all numbers of {paired} records are equal, something else is not"),
+            (true, false, true) => format!("what was compared of {paired} records is equal"),
+            (true, false, false) => {
+                format!("all numbers that were compared of {paired} records are equal, something else is not")
+            }
+            _ if differing > 0 => format!(
+                "no operation introduces an error; rounding has grown beyond the tolerance in {differing} of \
+                 {paired} records"
+            ),
+            _ => format!("none of {paired} records differs by more than is tolerated"),
+        }
+    }
+
+    /// What was allowed not to be compared.
+    fn left_out(&self) -> String {
+        match self.gaps.total() {
+            0 => String::new(),
+            total => format!("; {} not compared, as allowed", count(total, "thing was", "things were")),
         }
     }
 
@@ -134,7 +151,9 @@ impl Verdict {
             Some(Kind::Shape) => "another shape".to_owned(),
             Some(Kind::NotFinite) => "NaN or Inf on one side only".to_owned(),
             Some(Kind::Missing) => "a result is missing on one side".to_owned(),
-            _ if self.mode == Mode::Md5 => "checksums differ".to_owned(),
+            Some(Kind::Checksum) => "checksums differ".to_owned(),
+            // Of what went in the kind is not known; nothing else is infinite as often.
+            None if self.mode == Mode::Md5 && error.is_infinite() => "checksums differ".to_owned(),
             _ => relative_error(error),
         }
     }

@@ -13,12 +13,19 @@ pub enum AsideKind {
     RequiresGrad,
     /// Anything else that was recorded.
     Fields,
+    /// The elements of a result that nobody computed, or that tells of the machine.
+    NotJudged,
 }
 
 impl AsideKind {
     /// All of them, in the order of reports.
-    pub const ALL: [AsideKind; 4] =
-        [AsideKind::Arguments, AsideKind::Dtype, AsideKind::RequiresGrad, AsideKind::Fields];
+    pub const ALL: [AsideKind; 5] = [
+        AsideKind::Arguments,
+        AsideKind::Dtype,
+        AsideKind::RequiresGrad,
+        AsideKind::Fields,
+        AsideKind::NotJudged,
+    ];
 
     pub(super) fn of(target: &Leaf, golden: &Leaf) -> AsideKind {
         if !target.is_tensor() {
@@ -39,6 +46,7 @@ impl AsideKind {
             AsideKind::Dtype => "dtype",
             AsideKind::RequiresGrad => "requires_grad",
             AsideKind::Fields => "fields",
+            AsideKind::NotJudged => "not_judged",
         }
     }
 
@@ -51,6 +59,7 @@ impl AsideKind {
             AsideKind::Fields => {
                 ("value or record differs in other fields", "values or records differ in other fields")
             }
+            AsideKind::NotJudged => ("value that is not judged differs", "values that are not judged differ"),
         };
         format!("{count} {}", if count == 1 { one } else { many })
     }
@@ -77,6 +86,16 @@ impl Asides {
             }
             *count += more;
         }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.found().next().is_none()
+    }
+
+    /// How many there are of a kind.
+    pub fn count(&self, kind: AsideKind) -> usize {
+        self.0[kind as usize].0
     }
 
     /// Kinds there are some of, with their number and the first name.

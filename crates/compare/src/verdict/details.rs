@@ -20,6 +20,8 @@ pub enum RowOrigin {
     Inherited,
     /// The numbers agree, something else does not.
     Aside,
+    /// They differ, and mean nothing: memory nobody wrote to.
+    NotJudged,
     /// It could not be compared, or not fully.
     NotCompared,
 }
@@ -33,6 +35,7 @@ impl RowOrigin {
             RowOrigin::Introduced => "introduced",
             RowOrigin::Inherited => "inherited",
             RowOrigin::Aside => "equal in numbers",
+            RowOrigin::NotJudged => "not judged",
             RowOrigin::NotCompared => "not compared",
         }
     }
@@ -75,13 +78,13 @@ impl RowDetail {
     }
 }
 
-/// A record only the golden run has.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A value only the golden run has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GoldenOnly {
-    /// Index of the record on the golden side.
-    pub record: usize,
-    /// Its rows there.
-    pub rows: std::ops::Range<usize>,
+    /// Its row on the golden side.
+    pub row: usize,
+    /// The record of the target its own was paired with; none if only the golden run made the call.
+    pub paired_with: Option<usize>,
 }
 
 pub(super) fn row_details(
@@ -113,6 +116,8 @@ pub(super) fn row_details(
             RowOrigin::NotCompared
         } else if error > 0.0 {
             RowOrigin::Tolerated
+        } else if result.is_not_judged {
+            RowOrigin::NotJudged
         } else if result.same {
             RowOrigin::Equal
         } else {
@@ -124,6 +129,16 @@ pub(super) fn row_details(
     results.iter().enumerate().map(detail).collect()
 }
 
-pub(super) fn golden_only(golden: &Side, records: &[usize]) -> Vec<GoldenOnly> {
-    records.iter().map(|&record| GoldenOnly { record, rows: golden.records[record].rows.clone() }).collect()
+/// Values that no row of the target was compared with, in the order of the golden run.
+pub(super) fn golden_only(golden: &Side, alignment: &Alignment, results: &RowResults) -> Vec<GoldenOnly> {
+    let mut partners = vec![None; golden.records.len()];
+    for pair in &alignment.pairs {
+        partners[pair.golden] = Some(pair.target);
+    }
+    let mut is_paired = vec![false; golden.rows.len()];
+    for result in results.iter().flatten() {
+        is_paired[result.golden] = true;
+    }
+    let only = |row: usize| GoldenOnly { row, paired_with: partners[golden.rows[row].record as usize] };
+    (0..golden.rows.len()).filter(|&row| !is_paired[row]).map(only).collect()
 }

@@ -5,7 +5,7 @@
 use msprobe_tensor::PairMetrics;
 
 use super::gaps::GapKind;
-use super::tolerance::are_of_one_kind;
+use super::tolerance::{Precision, are_of_one_kind};
 use crate::side::{Leaf, Role, Scalar, Which};
 use crate::table::Mode;
 use crate::tensor_pair::TensorComparison;
@@ -15,7 +15,7 @@ use crate::tensor_pair::TensorComparison;
 pub enum Kind {
     /// Nothing, or only numbers by some amount.
     Values,
-    /// NaN or infinity on one side only, or at other places.
+    /// NaN or infinity on one side only, at other places, or of another sign.
     NotFinite,
     /// Their shapes.
     Shape,
@@ -115,27 +115,19 @@ fn compare_tensors(
     }
     match mode {
         Mode::Summary => statistics(target, golden, floor),
-        Mode::Md5 if target.has_checksum && golden.has_checksum => {
-            Compared::measured(if target.md5 == golden.md5 {
-                RowError::of_values(0.0)
-            } else {
-                RowError::infinite(Kind::Checksum)
-            })
-        }
-        // Arrays that are no tensors have statistics only.
-        Mode::Md5 if !target.has_checksum && !golden.has_checksum => statistics(target, golden, floor),
-        Mode::Md5 => Compared::gap(GapKind::Unmeasured, "a checksum was recorded on one side only"),
+        Mode::Md5 => compare_checksums(target, golden, floor),
         Mode::All => match real {
             Some(TensorComparison { pair: Some(pair), .. }) => {
-                let size = larger(size_of(target), size_of(golden));
-                let error = real_error(pair, size, floor);
-                // Figures that do not belong to equal data are a difference of the dumps.
-                let recorded =
-                    if error.error == 0.0 { statistics(target, golden, floor) } else { Compared::default() };
-                match recorded.error {
-                    Some(recorded_error) if recorded_error.error > 0.0 => Compared::measured(recorded_error),
-                    _ => Compared { error: Some(error), gap: recorded.gap },
-                }
+                let is_exact =
+                    [target, golden].iter().all(|leaf| Precision::of(&leaf.dtype) == Precision::Exact);
+                let error = match real_error(pair, larger(size_of(target), size_of(golden)), floor) {
+                    // Integers are at least one apart, also where a float does not tell them apart.
+                    error if is_exact && error == RowError::of_values(SMALLEST) => {
+                        RowError::of_values(share(1.0, pair.golden_norm.max(pair.target_norm)))
+                    }
+                    error => error,
+                };
+                if error.error == 0.0 { equal_data(target, golden, floor) } else { Compared::measured(error) }
             }
             Some(TensorComparison { gap: Some(reason), .. }) => {
                 let error = statistics(target, golden, floor).error;
@@ -151,6 +143,35 @@ fn compare_tensors(
     }
 }
 
+fn compare_checksums(target: &Leaf, golden: &Leaf, floor: f64) -> Compared {
+    let reason = match (target.has_checksum, golden.has_checksum) {
+        (true, true) if target.md5 == golden.md5 => return equal_data(target, golden, floor),
+        (true, true) => return Compared::measured(RowError::infinite(Kind::Checksum)),
+        // There are no elements to have a checksum of.
+        (false, false) if target.is_empty() && golden.is_empty() => {
+            return Compared::measured(RowError::of_values(0.0));
+        }
+        (false, false) if target.is_array && golden.is_array => return statistics(target, golden, floor),
+        (false, false) => "no checksum was recorded",
+        _ => "a checksum was recorded on one side only",
+    };
+    // Equal statistics do not show equal elements; other statistics do show that they differ.
+    let error = statistics(target, golden, floor).error;
+    Compared { error, gap: Some((GapKind::Unmeasured, reason.to_owned())) }
+}
+
+/// Elements that were shown to be equal. Statistics that do not belong to them are a difference of the dumps: one of the
+/// records is damaged.
+fn equal_data(target: &Leaf, golden: &Leaf, floor: f64) -> Compared {
+    let recorded = statistics(target, golden, floor);
+    match recorded.error {
+        Some(error) if error.error > 0.0 => Compared::measured(error),
+        Some(_) => recorded,
+        // Nothing was recorded that could be wrong.
+        None => Compared::measured(RowError::of_values(0.0)),
+    }
+}
+
 fn larger(one: Option<f64>, other: Option<f64>) -> Option<f64> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.max(other)),
@@ -158,13 +179,15 @@ fn larger(one: Option<f64>, other: Option<f64>) -> Option<f64> {
     }
 }
 
+/// The error of what differs by less than can be said in numbers: 0 against -0, or an element that is nothing beside the
+/// others. Only what is equal has the error 0.
+const SMALLEST: f64 = f64::MIN_POSITIVE;
+
 fn real_error(pair: &PairMetrics, size: Option<f64>, floor: f64) -> RowError {
-    if !(pair.nan_positions_agree && pair.inf_positions_agree)
-        || pair.target_non_finite != pair.golden_non_finite
-    {
+    if !pair.non_finite_agree {
         return RowError::infinite(Kind::NotFinite);
     }
-    if pair.first_difference.is_none() {
+    if pair.bits_agree {
         return RowError::of_values(0.0);
     }
     let elements = (pair.count as f64).sqrt();
@@ -172,7 +195,7 @@ fn real_error(pair: &PairMetrics, size: Option<f64>, floor: f64) -> RowError {
     let norm = share(pair.euclidean_distance, whole.max(floor * elements));
     let size = size.unwrap_or(whole);
     let single = share(pair.max_abs_error, size.max(floor));
-    RowError::of_values(norm.max(SINGLE_ELEMENT * single))
+    RowError::of_values(norm.max(SINGLE_ELEMENT * single).max(SMALLEST))
 }
 
 /// Compares by what was measured at collection.
@@ -216,19 +239,30 @@ fn statistics_error(target: &Leaf, golden: &Leaf, size: f64, floor: f64) -> RowE
 /// How far two numbers are apart; `None` if they are equal. Whole numbers are taken as they are: beyond 2^53 a float
 /// does not tell neighbours apart.
 fn difference(one: &Scalar, other: &Scalar) -> Option<f64> {
-    if let (Scalar::Int(one), Scalar::Int(other)) = (one, other) {
-        return (one != other).then(|| one.abs_diff(*other) as f64);
+    if let (Some(one), Some(other)) = (whole(one), whole(other)) {
+        return (one != other).then(|| one.abs_diff(other) as f64);
     }
     let (one, other) = (value(one)?, value(other)?);
     (one != other && !(one.is_nan() && other.is_nan())).then(|| (one - other).abs())
 }
 
-/// A difference as a share of a size.
+/// The whole number something is, however it was written.
+fn whole(scalar: &Scalar) -> Option<i128> {
+    /// Floats below are whole numbers of `i128` if they have no fraction.
+    const END: f64 = 1e38;
+    match scalar {
+        Scalar::Bool(value) => Some(i128::from(*value)),
+        Scalar::Float(value) if value.fract() == 0.0 && value.abs() < END => Some(*value as i128),
+        other => other.whole(),
+    }
+}
+
+/// A difference as a share of a size; 0 only if there is none.
 fn share(difference: f64, size: f64) -> f64 {
     if difference == 0.0 {
         0.0
     } else if size > 0.0 {
-        difference / size
+        (difference / size).max(SMALLEST)
     } else {
         1.0
     }

@@ -76,6 +76,11 @@ impl Gaps {
 fn figure(value: &Evidence) -> Value {
     match value {
         Evidence::Number(value) => number(*value),
+        Evidence::Whole(value) => match (i64::try_from(*value), u64::try_from(*value)) {
+            (Ok(value), _) => value.into(),
+            (_, Ok(value)) => value.into(),
+            _ => value.to_string().into(),
+        },
         Evidence::Text(text) => text.as_str().into(),
     }
 }

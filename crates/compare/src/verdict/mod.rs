@@ -35,7 +35,7 @@ use self::origin::{Origin, Place, find_origin};
 use self::records::{Dumps, Findings, RowPairs, RowsSeen, judge_records, parents, rows_of_pair};
 use crate::matching::{MatchMethod, RowPair};
 use crate::python_text::float_repr;
-use crate::side::{Construct, Leaf, Side, Stacks};
+use crate::side::{Construct, Leaf, Scalar, Side, Stacks};
 use crate::table::{DIFFERENCE_HEADERS, Difference, Mode, STATISTICS_HEADERS, difference};
 use crate::tensor_pair::{METRIC_HEADERS, MetricCell, TensorComparison};
 
@@ -145,6 +145,8 @@ pub struct Culprit {
 pub enum Evidence {
     /// A number.
     Number(f64),
+    /// A whole number that needs all its digits.
+    Whole(i128),
     /// Anything else.
     Text(String),
 }
@@ -235,7 +237,7 @@ pub struct Judgement {
     pub verdict: Verdict,
     /// What is known about the rows of the target, where they could be measured.
     pub rows: Vec<Option<RowDetail>>,
-    /// Records only the golden run has.
+    /// Values only the golden run has.
     pub golden_only: Vec<GoldenOnly>,
 }
 
@@ -268,7 +270,8 @@ pub fn judge(input: Input<'_>) -> Judgement {
         values: judged.iter().map(|one| one.values).sum(),
     };
     let origin = find_origin(&dumps, &alignment, &judged, &parents);
-    let is_equal = judged.iter().all(|one| one.output.error == 0.0 && one.incoming().error == 0.0);
+    let is_equal = judged.iter().all(|one| one.output.error == 0.0 && one.incoming().error == 0.0)
+        && asides.count(AsideKind::NotJudged) == 0;
     let status = match origin {
         None if counts.paired == 0 => Status::Failed,
         None if gaps.is_blocked(allowed) => Status::Incomplete,
@@ -289,8 +292,8 @@ pub fn judge(input: Input<'_>) -> Judgement {
     };
     let culprit = origin.map(|origin| make_culprit(&dumps, (&judged, &rows), origin, &parents, stacks));
     let noted = note_differences(target, &judged);
+    let golden_only = details::golden_only(golden, &alignment, &rows);
     let rows = details::row_details(&dumps, &alignment, &judged, &rows);
-    let golden_only = details::golden_only(golden, &alignment.only_golden);
     let verdict = Verdict { status, mode, culprit, counts, tolerances, gaps, asides, is_equal, noted };
     Judgement { verdict, rows, golden_only }
 }
@@ -481,10 +484,19 @@ fn make_culprit(
 
 fn scalar_evidence(leaf: &Leaf) -> Evidence {
     match &leaf.statistics[0] {
-        crate::side::Scalar::Text(text) => Evidence::Text(text.to_string()),
-        crate::side::Scalar::Bool(value) => Evidence::Text(if *value { "True" } else { "False" }.to_owned()),
-        crate::side::Scalar::Null => Evidence::Text("None".to_owned()),
-        other => Evidence::Number(other.number().unwrap_or(f64::NAN)),
+        Scalar::Text(text) => Evidence::Text(text.to_string()),
+        Scalar::Bool(value) => Evidence::Text(if *value { "True" } else { "False" }.to_owned()),
+        Scalar::Null => Evidence::Text("None".to_owned()),
+        other => number_evidence(other).unwrap_or(Evidence::Number(f64::NAN)),
+    }
+}
+
+/// A number; whole ones with more digits than people are shown, digit by digit.
+fn number_evidence(scalar: &Scalar) -> Option<Evidence> {
+    const MANY_DIGITS: u128 = 1_000_000;
+    match scalar.whole() {
+        Some(whole) if whole.unsigned_abs() >= MANY_DIGITS => Some(Evidence::Whole(whole)),
+        _ => scalar.number().map(Evidence::Number),
     }
 }
 
@@ -513,9 +525,17 @@ fn evidence(dumps: &Dumps<'_>, rows: Option<RowsSeen>) -> Vec<(&'static str, Evi
     if dumps.mode == Mode::Md5 {
         figures.push(("NPU MD5", text(target.md5.as_deref().unwrap_or("N/A"))));
         figures.push(("BENCH MD5", text(golden.md5.as_deref().unwrap_or("N/A"))));
-        return figures;
+        if target.md5 != golden.md5 {
+            return figures;
+        }
     }
     if let Some(real) = dumps.real.get(&(row, other)) {
+        // Metrics are floats, and may not show what differs.
+        let hidden =
+            real.pair.filter(|pair| pair.max_abs_error == 0.0).and_then(|pair| pair.first_difference);
+        if let Some(index) = hidden {
+            figures.push(("First Difference", Evidence::Whole(i128::from(index))));
+        }
         for (header, cell) in METRIC_HEADERS.iter().zip(&real.metrics) {
             figures.push((
                 header,
@@ -543,8 +563,8 @@ fn evidence(dumps: &Dumps<'_>, rows: Option<RowsSeen>) -> Vec<(&'static str, Evi
     }
     for (index, leaf) in [target, golden].into_iter().enumerate() {
         for (header, scalar) in STATISTICS_HEADERS[index * 4..].iter().zip(&leaf.statistics) {
-            if let Some(value) = scalar.number() {
-                figures.push((header, Evidence::Number(value)));
+            if let Some(value) = number_evidence(scalar) {
+                figures.push((header, value));
             }
         }
     }

@@ -116,6 +116,8 @@ pub(super) struct RowResult {
     pub(super) gap: Option<GapKind>,
     /// Whether all that was recorded of them is the same.
     pub(super) same: bool,
+    /// Whether they differ in elements that nobody computed, or that tell of the machine.
+    pub(super) is_not_judged: bool,
 }
 
 /// What came of each row of the target.
@@ -272,6 +274,17 @@ impl Judge<'_> {
         if !judged.equal && record.rows.len() == rows.len() && partner.rows.len() == rows.len() {
             self.asides.add(AsideKind::Fields, || record.name.to_string());
         }
+        if !record.earlier.is_same(partner.earlier) {
+            judged.equal = false;
+            self.gaps.add(GapKind::Unpaired, || Gap {
+                kind: GapKind::Unpaired,
+                name: record.name.to_string(),
+                only: None,
+                reason:
+                    "its name stands more than once in a dump, and only the last record of a name is compared"
+                        .to_owned(),
+            });
+        }
         let incoming_size = incoming_size(dumps, rows);
         for &rows in rows {
             self.row(&mut judged, rows, incoming_size);
@@ -304,6 +317,8 @@ impl Judge<'_> {
         let compared = errors::compare_values(dumps.mode, target, golden, real, floor, is_result);
         // What `empty` and its like return was never computed, and what tells of the machine was not either.
         let counts = !(target.role == Role::Output && (is_uninitialised(name) || tells_of_the_machine(name)));
+        let elements_differ = compared.error.is_some_and(|error| error.error != 0.0);
+        same &= !elements_differ;
         let tolerance = self.scale.precision(target, golden);
         let error = compared.error.filter(|_| counts).map(|error| (error, dumps.tolerances.of(tolerance)));
         if let Some((error, tolerance)) = error {
@@ -314,7 +329,6 @@ impl Judge<'_> {
                 Role::Output | Role::ParametersGrad => &mut judged.output,
             };
             worst.take(error.error, tolerance, RowsSeen::both((row, other)));
-            same &= error.error == 0.0;
             if judged.dtype.is_none() && !self.scale.other_precision && other_float(target, golden) {
                 judged.dtype = Some((row, other));
             }
@@ -327,12 +341,20 @@ impl Judge<'_> {
                 reason: reason.clone(),
             });
         } else if !same && error.is_none_or(|(error, _)| error.error == 0.0) {
-            self.asides.add(AsideKind::of(target, golden), || target.name.to_string());
+            // An error that does not count is told here.
+            let kind = if elements_differ { AsideKind::NotJudged } else { AsideKind::of(target, golden) };
+            self.asides.add(kind, || target.name.to_string());
         }
         let gap = compared.gap.map(|(kind, _)| kind);
         same &= gap.is_none();
         judged.equal &= same;
-        self.rows[row] = Some(RowResult { golden: other, error, gap, same });
+        self.rows[row] = Some(RowResult {
+            golden: other,
+            error,
+            gap,
+            same,
+            is_not_judged: elements_differ && error.is_none(),
+        });
     }
 
     /// Values only one side has. A result that is missing where there are others was not computed.

@@ -69,6 +69,7 @@ impl Culprit {
         let of = |key: &str| {
             self.evidence.iter().find(|(name, _)| *name == key).map(|(_, value)| match value {
                 Evidence::Number(value) => short(*value),
+                Evidence::Whole(value) => value.to_string(),
                 Evidence::Text(value) => value.clone(),
             })
         };
@@ -96,6 +97,9 @@ impl Culprit {
             {
                 parts.push(format!("{label} {target}, bench {golden}"));
             }
+        }
+        if let Some(index) = of("First Difference") {
+            parts.push(format!("element {index} is the first that differs"));
         }
         for label in ["Cosine", "MaxAbsErr", "MaxRelativeErr"] {
             // In statistics these are percentages of single numbers, which stand here already.

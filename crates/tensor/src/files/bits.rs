@@ -147,6 +147,17 @@ impl DirectionFile {
         self.map.len() as u64
     }
 
+    /// Bytes behind the array: the header says less than there is. Bits with more behind them are not read at all.
+    pub fn trailing_bytes(&self) -> u64 {
+        match &self.form {
+            Form::Bytes(layout) => {
+                let end = layout.storage_start.saturating_add(layout.storage_len);
+                self.map.len().saturating_sub(end) as u64
+            }
+            Form::Bits(_) => 0,
+        }
+    }
+
     /// How many elements are equal in both. `None` if the shapes differ. Pages that were read are given back, so that
     /// memory does not follow the size of the files; large ones are counted on the threads of the current rayon pool.
     pub fn equal_elements(&self, other: &DirectionFile) -> Option<u64> {

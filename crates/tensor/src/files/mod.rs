@@ -131,4 +131,6 @@ pub struct PlainValue {
 pub struct Index {
     /// The tensors, in file order (for `.pt`: the order of the pickled containers).
     pub entries: Vec<TensorEntry>,
+    /// Bytes where `.npy` and `.safetensors` have their data that belong to no tensor: behind the last one, or between two.
+    pub unclaimed_bytes: u64,
 }

@@ -62,7 +62,8 @@ pub fn parse(file: &[u8]) -> Result<Index, FormatError> {
         offset: 0,
         endian,
     };
-    Ok(Index { entries: vec![TensorEntry { name: String::new(), layout: Ok(layout) }] })
+    let entries = vec![TensorEntry { name: String::new(), layout: Ok(layout) }];
+    Ok(Index { entries, unclaimed_bytes: (available - storage_len) as u64 })
 }
 
 /// Writes a tensor as numpy's `np.save` would: version 1.0, row-major, little-endian. The elements are

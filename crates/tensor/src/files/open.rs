@@ -284,16 +284,10 @@ impl TensorFile {
         pt::load(&self.map).and_then(|document| document.plain_values()).map_err(fail)
     }
 
-    /// Bytes of an `.npy` file behind its array: several may have been saved to one stream, or the header says less than
-    /// there is.
-    pub fn trailing_bytes(&self) -> u64 {
-        match (self.format, self.index.entries.first().map(|entry| &entry.layout)) {
-            (Format::Npy, Some(Ok(layout))) => {
-                let end = layout.storage_start.saturating_add(layout.storage_len);
-                self.map.len().saturating_sub(end) as u64
-            }
-            _ => 0,
-        }
+    /// Bytes of an `.npy` or `.safetensors` file that belong to no tensor: several may have been saved to one stream, or the
+    /// header says less than there is.
+    pub fn unclaimed_bytes(&self) -> u64 {
+        self.index.unclaimed_bytes
     }
 
     /// The tensors, usable or not.

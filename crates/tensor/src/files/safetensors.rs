@@ -1,6 +1,6 @@
 //! `.safetensors`: the length of a JSON header, the header, then one buffer with all data.
 //!
-//! The format forbids both overlaps and holes between tensors. Holes lose nothing, so they are read; tensors
+//! The format forbids both overlaps and holes between tensors. Holes lose nothing, so they are read and counted; tensors
 //! that overlap would let a small file pretend to be a huge one, so they spoil the file. A tensor whose own
 //! entry makes no sense, or whose dtype is unknown, spoils only itself.
 
@@ -28,6 +28,7 @@ pub fn parse(file: &[u8]) -> Result<Index, FormatError> {
     let buffer_len = (file.len() - buffer_start) as u64;
     entries.sort_by(|a, b| (a.begin, &a.name).cmp(&(b.begin, &b.name)));
     refuse_overlaps(&entries, buffer_len)?;
+    let unclaimed_bytes = unclaimed_bytes(&entries, buffer_len);
     let entries = entries
         .into_iter()
         .map(|entry| {
@@ -35,7 +36,7 @@ pub fn parse(file: &[u8]) -> Result<Index, FormatError> {
             TensorEntry { name: entry.name, layout }
         })
         .collect();
-    Ok(Index { entries })
+    Ok(Index { entries, unclaimed_bytes })
 }
 
 /// Whether a file that starts like this may be meant as safetensors.
@@ -102,6 +103,12 @@ fn refuse_overlaps(entries: &[RawEntry], buffer_len: u64) -> Result<(), FormatEr
         previous = Some(entry);
     }
     Ok(())
+}
+
+/// What is left of the buffer without the tensors in it, of which no two overlap.
+fn unclaimed_bytes(entries: &[RawEntry], buffer_len: u64) -> u64 {
+    let inside = entries.iter().filter(|entry| entry.begin < entry.end && entry.end <= buffer_len);
+    inside.fold(buffer_len, |left, entry| left.saturating_sub(entry.end - entry.begin))
 }
 
 fn truncated(what: &'static str, needed: u64, available: u64) -> FormatError {
@@ -363,7 +370,9 @@ mod tests {
                 8,
             ))
         };
-        assert_eq!(two("[1,3]", "[5,7]").unwrap().entries.len(), 2);
+        let holes = two("[1,3]", "[5,7]").unwrap();
+        assert_eq!((holes.entries.len(), holes.unclaimed_bytes), (2, 4));
+        assert_eq!(two("[0,2]", "[2,4]").unwrap().unclaimed_bytes, 4);
         let error = two("[1,3]", "[2,4]").unwrap_err();
         assert_eq!(error, FormatError::Malformed("tensors \"a\" and \"b\" overlap".into()));
     }

@@ -54,10 +54,11 @@ fn add(totals: &mut Totals, index: usize, t: [f64; 2], g: [f64; 2], scaled: &Sca
         totals.equal += 1;
     } else {
         totals.first_mismatch = totals.first_mismatch.or(Some(index as u64));
-        if !(is_nan(t) && is_nan(g)) {
+        if !same_parts(t, g) {
             totals.first_difference = totals.first_difference.or(Some(index as u64));
         }
     }
+    totals.bits_agree &= t.iter().zip(g).all(|(t, g)| t.to_bits() == g.to_bits() || t.is_nan() && g.is_nan());
     scaled.add(totals, t, g);
 
     let finite = add_non_finite(totals, t, g);
@@ -85,6 +86,7 @@ fn add_non_finite(totals: &mut Totals, t: [f64; 2], g: [f64; 2]) -> bool {
     }
     totals.nan_positions_agree &= is_nan(t) == is_nan(g);
     totals.inf_positions_agree &= is_infinite(t) == is_infinite(g);
+    totals.non_finite_agree &= finite || same_parts(t, g);
     finite
 }
 
@@ -133,6 +135,11 @@ impl Scaled {
 /// in float32.
 fn rounded(value: f64, single: bool) -> f64 {
     if single { f64::from(value as f32) } else { value }
+}
+
+/// Whether both parts are equal, or NaN on both sides.
+fn same_parts(t: [f64; 2], g: [f64; 2]) -> bool {
+    t.iter().zip(g).all(|(t, g)| *t == g || t.is_nan() && g.is_nan())
 }
 
 fn is_nan(value: [f64; 2]) -> bool {

@@ -4,9 +4,10 @@
 use super::arithmetic::InF64;
 use super::real::{SCALED_WITHIN, errors_against_golden};
 use super::{Totals, nan_to_num, over_blocks};
-use crate::TensorView;
 use crate::decode::{Integer, as_integer};
+use crate::parallel::blocks;
 use crate::simd::Level;
+use crate::{DTypeClass, TensorView};
 
 pub(super) fn compare<I: Integer>(
     level: Level,
@@ -23,9 +24,30 @@ pub(super) fn compare<I: Integer>(
             let first = target.iter().zip(golden).position(|(t, g)| t != g);
             totals.first_mismatch = first.map(|index| (start + index) as u64);
             totals.first_difference = totals.first_mismatch;
+            totals.bits_agree = false;
         }
         totals
     })
+}
+
+/// Puts right what a comparison as float64 said of an unsigned and a signed tensor: beyond 2^53 it takes neighbours
+/// for equal.
+pub(super) fn decide_exactly(
+    totals: Totals,
+    target: &TensorView<'_>,
+    golden: &TensorView<'_>,
+) -> Option<Totals> {
+    let is_unsigned = target.dtype().class() == DTypeClass::Unsigned;
+    let (unsigned, signed) = if is_unsigned { (target, golden) } else { (golden, target) };
+    let (unsigned, signed) = (as_integer::<u64>(unsigned)?, as_integer::<i64>(signed)?);
+    let (mut unsigned_scratch, mut signed_scratch) = (Vec::new(), Vec::new());
+    let first_difference = blocks(0..target.numel()).find_map(|(start, len)| {
+        let unsigned = unsigned.read(start, len, &mut unsigned_scratch);
+        let signed = signed.read(start, len, &mut signed_scratch);
+        let differs = |(unsigned, signed): (&u64, &i64)| u64::try_from(*signed) != Ok(*unsigned);
+        unsigned.iter().zip(signed).position(differs).map(|index| (start + index) as u64)
+    });
+    Some(Totals { first_difference, bits_agree: first_difference.is_none(), ..totals })
 }
 
 fn scaled_errors<I: Integer>(target: &[I], golden: &[I], totals: &mut Totals) {

@@ -81,7 +81,7 @@ pub struct PairMetrics {
     pub equal_count: u64,
     /// Row-major index of the first element that does not.
     pub first_mismatch: Option<u64>,
-    /// The same with NaN against NaN taken for equal.
+    /// The same with NaN against NaN taken for equal, and integers compared as integers whatever their types.
     pub first_difference: Option<u64>,
     /// Non-finite values of the target.
     pub target_non_finite: NonFinite,
@@ -91,6 +91,12 @@ pub struct PairMetrics {
     pub nan_positions_agree: bool,
     /// Whether infinities, of any sign, stand at the same positions.
     pub inf_positions_agree: bool,
+    /// Whether what is not finite on either side is the same on the other: infinities by sign, complex numbers with
+    /// such a part as a whole, NaN like NaN.
+    pub non_finite_agree: bool,
+    /// Whether both sides are the same bit for bit, every NaN taken for one: unlike `first_difference`, this tells
+    /// -0 from 0.
+    pub bits_agree: bool,
     /// Inner product of both sides.
     pub dot: f64,
     /// L2 norm of the target.
@@ -212,6 +218,7 @@ fn compare_real(
     let mut narrow = match arithmetic {
         DType::F16 => real::compare::<arithmetic::InF16>(level, as_f32(target), as_f32(golden), numel)?,
         DType::F32 => real::compare::<arithmetic::InF32>(level, as_f32(target), as_f32(golden), numel)?,
+        _ if are_integers(target, golden) => return integer::decide_exactly(in_f64()?, target, golden),
         _ => return in_f64(),
     };
     if are_scalars(target, golden) {
@@ -227,6 +234,13 @@ fn compare_real(
         scaled_within: narrow.scaled_within,
         ..in_f64()?
     })
+}
+
+/// Whether both are integers: those no integer type holds are computed with as float64, like numpy does.
+fn are_integers(target: &TensorView<'_>, golden: &TensorView<'_>) -> bool {
+    [target, golden]
+        .iter()
+        .all(|view| matches!(view.dtype().class(), DTypeClass::Unsigned | DTypeClass::Signed))
 }
 
 /// Whether both have no dimension. numpy 1 makes numbers of such arrays, and a float32 number times a Python float is
@@ -279,6 +293,8 @@ struct Totals {
     golden_non_finite: NonFinite,
     nan_positions_agree: bool,
     inf_positions_agree: bool,
+    non_finite_agree: bool,
+    bits_agree: bool,
     dot: f64,
     target_squares: f64,
     golden_squares: f64,
@@ -300,6 +316,8 @@ impl Totals {
         golden_non_finite: NonFinite { nan: 0, pos_inf: 0, neg_inf: 0 },
         nan_positions_agree: true,
         inf_positions_agree: true,
+        non_finite_agree: true,
+        bits_agree: true,
         dot: 0.0,
         target_squares: 0.0,
         golden_squares: 0.0,
@@ -323,6 +341,8 @@ impl Totals {
             golden_non_finite: self.golden_non_finite.merge(other.golden_non_finite),
             nan_positions_agree: self.nan_positions_agree && other.nan_positions_agree,
             inf_positions_agree: self.inf_positions_agree && other.inf_positions_agree,
+            non_finite_agree: self.non_finite_agree && other.non_finite_agree,
+            bits_agree: self.bits_agree && other.bits_agree,
             dot: self.dot + other.dot,
             target_squares: self.target_squares + other.target_squares,
             golden_squares: self.golden_squares + other.golden_squares,
@@ -350,6 +370,8 @@ impl Totals {
             golden_non_finite: self.golden_non_finite,
             nan_positions_agree: self.nan_positions_agree,
             inf_positions_agree: self.inf_positions_agree,
+            non_finite_agree: self.non_finite_agree,
+            bits_agree: self.bits_agree,
             dot: self.dot,
             target_norm: self.target_squares.sqrt(),
             golden_norm: self.golden_squares.sqrt(),

@@ -31,8 +31,9 @@ fn of_block<A: Arithmetic>(level: Level, start: usize, target: &[A::Work], golde
             first.map(|index| (start + index) as u64)
         };
         totals.first_mismatch = position_of(|t, g| t != g);
-        totals.first_difference = position_of(|t, g| t != g && !(t.to_f64().is_nan() && g.to_f64().is_nan()));
+        totals.first_difference = position_of(|t, g| t != g && !are_nan(t, g));
     }
+    totals.bits_agree = totals.first_difference.is_none() && same_bits(target, golden);
     let errors = errors_against_golden::<A>(level, target, golden);
     if errors.target_squares.is_finite() && errors.golden_squares.is_finite() {
         return totals.merge(errors);
@@ -40,6 +41,19 @@ fn of_block<A: Arithmetic>(level: Level, start: usize, target: &[A::Work], golde
     // Something is NaN or infinite: take those positions out of both sides and measure the rest.
     let (target, golden) = zero_non_finite(target, golden, &mut totals);
     totals.merge(errors_against_golden::<A>(level, &target, &golden))
+}
+
+fn are_nan<W: Real>(t: &W, g: &W) -> bool {
+    t.to_f64().is_nan() && g.to_f64().is_nan()
+}
+
+/// Whether elements that compare equal are the same bits. The block was just read, so this costs next to nothing.
+fn same_bits<W: Real>(target: &[W], golden: &[W]) -> bool {
+    bytemuck::cast_slice::<W, u8>(target) == bytemuck::cast_slice::<W, u8>(golden)
+        || target
+            .iter()
+            .zip(golden)
+            .all(|(t, g)| bytemuck::bytes_of(t) == bytemuck::bytes_of(g) || are_nan(t, g))
 }
 
 /// Distances and relative errors of a block of finite values.
@@ -64,6 +78,7 @@ fn zero_non_finite<W: Real>(target: &[W], golden: &[W], totals: &mut Totals) -> 
         totals.nan_positions_agree &= wide_t.is_nan() == wide_g.is_nan();
         totals.inf_positions_agree &= wide_t.is_infinite() == wide_g.is_infinite();
         if !(wide_t.is_finite() && wide_g.is_finite()) {
+            totals.non_finite_agree &= wide_t == wide_g || wide_t.is_nan() && wide_g.is_nan();
             (*t, *g) = (W::ZERO, W::ZERO);
         }
     }

@@ -41,6 +41,67 @@ fn non_finite_positions() {
 }
 
 #[test]
+fn elements_are_the_same_by_their_bits_or_not() {
+    let (nan, infinity) = (f32::NAN, f32::INFINITY);
+    let agree = |target: &[f32], golden: &[f32]| {
+        let metrics = f32s(target, golden);
+        (metrics.first_difference, metrics.bits_agree, metrics.non_finite_agree)
+    };
+    assert_eq!(agree(&[1.0, nan, infinity], &[1.0, -nan, infinity]), (None, true, true));
+    assert_eq!(agree(&[1.0, 0.0, nan], &[1.0, -0.0, nan]), (None, false, true));
+    assert_eq!(agree(&[infinity, -infinity], &[-infinity, infinity]), (Some(0), false, false));
+    assert_eq!(agree(&[infinity, 1.0], &[infinity, 2.0]), (Some(1), false, true));
+    // 8 lanes and a rest.
+    let zeros = [0.0f32; 19];
+    for index in 0..zeros.len() {
+        let mut other = zeros;
+        other[index] = -0.0;
+        assert_eq!(agree(&zeros, &other), (None, false, true), "{index}");
+    }
+}
+
+fn complex(target: &[f64], golden: &[f64]) -> PairMetrics {
+    let shape = vec![target.len() / 2];
+    let t = TensorView::contiguous(DType::C128, shape.clone(), bytemuck::cast_slice(target)).unwrap();
+    let g = TensorView::contiguous(DType::C128, shape, bytemuck::cast_slice(golden)).unwrap();
+    compare_pair(&t, &g).unwrap().unwrap()
+}
+
+#[test]
+fn both_parts_of_a_complex_number_count() {
+    let (nan, infinity) = (f64::NAN, f64::INFINITY);
+    let agree = |target: &[f64], golden: &[f64]| {
+        let metrics = complex(target, golden);
+        (metrics.first_difference, metrics.bits_agree, metrics.non_finite_agree)
+    };
+    assert_eq!(agree(&[1.0, 2.0, nan, 3.0], &[1.0, 2.0, nan, 3.0]), (None, true, true));
+    assert_eq!(agree(&[1.0, 2.0, nan, 3.0], &[1.0, 2.0, nan, 4.0]), (Some(1), false, false));
+    assert_eq!(agree(&[infinity, 2.0], &[-infinity, 2.0]), (Some(0), false, false));
+    assert_eq!(agree(&[1.0, 0.0], &[1.0, -0.0]), (None, false, true));
+}
+
+#[test]
+fn integers_are_equal_as_integers_only() {
+    fn first<T: bytemuck::Pod, G: bytemuck::Pod>(
+        target: (DType, [T; 3]),
+        golden: (DType, [G; 3]),
+    ) -> Option<u64> {
+        let t = TensorView::contiguous(target.0, vec![3], bytemuck::cast_slice(&target.1)).unwrap();
+        let g = TensorView::contiguous(golden.0, vec![3], bytemuck::cast_slice(&golden.1)).unwrap();
+        let metrics = compare_pair(&t, &g).unwrap().unwrap();
+        assert_eq!(metrics.first_difference.is_none(), metrics.bits_agree);
+        metrics.first_difference
+    }
+    let (large, larger) = (1_u64 << 63, i64::MAX);
+    assert_eq!(first((DType::U64, [5, u64::MAX, 7]), (DType::U64, [5, u64::MAX - 1, 7])), Some(1));
+    assert_eq!(first((DType::I64, [5, 1_i64 << 53, 7]), (DType::I64, [5, (1_i64 << 53) + 1, 7])), Some(1));
+    assert_eq!(first((DType::U64, [5, 6, large]), (DType::I64, [5, 6, larger])), Some(2));
+    assert_eq!(first((DType::I64, [5, 6, larger]), (DType::U64, [5, 6, large])), Some(2));
+    assert_eq!(first((DType::I64, [5, 6, -1_i64]), (DType::U64, [5, 6, u64::MAX])), Some(2));
+    assert_eq!(first((DType::U64, [5, 6, 1_u64 << 62]), (DType::I64, [5, 6, 1_i64 << 62])), None);
+}
+
+#[test]
 fn cosine_of_zero_vectors() {
     assert_eq!(f32s(&[0.0, 0.0], &[0.0, 0.0]).cosine(), 1.0);
     assert!(f32s(&[0.0, 0.0], &[0.0, 1.0]).cosine().is_nan());

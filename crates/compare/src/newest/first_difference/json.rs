@@ -21,6 +21,7 @@ impl<'a> From<&'a Scalar> for Value<'a> {
             Scalar::Null => Value::Null,
             Scalar::Bool(value) => Value::Bool(*value),
             Scalar::Int(value) => Value::Int(*value),
+            Scalar::Large(value) => Value::Float(**value as f64),
             Scalar::Float(value) => Value::Float(*value),
             Scalar::Text(text) => Value::Text(text),
         }

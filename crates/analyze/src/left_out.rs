@@ -1,0 +1,68 @@
+//! Directories with a dump that is not read: their names say neither step nor rank, or they stand in the wrong place.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::rank::RankDir;
+
+/// A dump is looked for so deep: `copy/step0/rank0/dump.json`.
+const MAX_DEPTH: usize = 3;
+/// Directories that are looked into for that. A dump may lie beside anything.
+const MAX_DIRECTORIES: usize = 10_000;
+
+/// Directories in a step's directory, or in those of its ranks, that look like those of ranks or processes or hold a dump, and
+/// are none of those that are read.
+pub(crate) fn beside_ranks(step: &Path, ranks: &[RankDir]) -> Vec<String> {
+    let mut budget = MAX_DIRECTORIES;
+    let mut found = Vec::new();
+    let is_itself = ranks.iter().all(|dir| dir.path == step);
+    if !is_itself {
+        let others = directories_in(step).into_iter();
+        let others = others.filter(|path| ranks.iter().all(|dir| dir.path != *path));
+        found.extend(others.filter(|path| is_named_like_rank(path) || holds_dump(path, 1, &mut budget)));
+    }
+    for dir in ranks {
+        found.extend(directories_in(&dir.path).into_iter().filter(|path| holds_dump(path, 1, &mut budget)));
+    }
+    named(&found)
+}
+
+/// Directories beside those of steps that hold a dump.
+pub(crate) fn beside_steps(input: &Path, is_step: impl Fn(&Path) -> bool) -> Vec<String> {
+    let mut budget = MAX_DIRECTORIES;
+    let others = directories_in(input).into_iter().filter(|path| !is_step(path));
+    let found: Vec<PathBuf> = others.filter(|path| holds_dump(path, 1, &mut budget)).collect();
+    named(&found)
+}
+
+fn named(paths: &[PathBuf]) -> Vec<String> {
+    let mut names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+    names.sort();
+    names
+}
+
+fn is_named_like_rank(path: &Path) -> bool {
+    let name = path.file_name().map_or_else(Default::default, |name| name.to_string_lossy());
+    let rest = name.strip_prefix("rank").or_else(|| name.strip_prefix("proc"));
+    rest.is_some_and(|rest| rest.is_empty() || rest.contains(|c: char| c.is_ascii_digit()))
+}
+
+fn holds_dump(dir: &Path, depth: usize, budget: &mut usize) -> bool {
+    if *budget == 0 {
+        return false;
+    }
+    *budget -= 1;
+    dir.join("dump.json").symlink_metadata().is_ok()
+        || (depth < MAX_DEPTH && directories_in(dir).iter().any(|path| holds_dump(path, depth + 1, budget)))
+}
+
+/// The directories in a directory, but for those of tensor files, which can be long.
+fn directories_in(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let others = entries.filter(|entry| entry.file_name() != "dump_tensor_data");
+    let is_directory = |entry: &fs::DirEntry| match entry.file_type() {
+        Ok(kind) if kind.is_symlink() => entry.path().is_dir(),
+        kind => kind.is_ok_and(|kind| kind.is_dir()),
+    };
+    others.filter(is_directory).map(|entry| entry.path()).collect()
+}
