@@ -3,35 +3,30 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::rank::RankDir;
+use msprobe_dump::read::holds_dump;
 
-/// A dump is looked for so deep: `copy/step0/rank0/dump.json`.
-const MAX_DEPTH: usize = 3;
-/// Directories that are looked into for that. A dump may lie beside anything.
-const MAX_DIRECTORIES: usize = 10_000;
+use crate::rank::RankDir;
 
 /// Directories in a step's directory, or in those of its ranks, that look like those of ranks or processes or hold a dump, and
 /// are none of those that are read.
 pub(crate) fn beside_ranks(step: &Path, ranks: &[RankDir]) -> Vec<String> {
-    let mut budget = MAX_DIRECTORIES;
     let mut found = Vec::new();
     let is_itself = ranks.iter().all(|dir| dir.path == step);
     if !is_itself {
         let others = directories_in(step).into_iter();
         let others = others.filter(|path| ranks.iter().all(|dir| dir.path != *path));
-        found.extend(others.filter(|path| is_named_like_rank(path) || holds_dump(path, 1, &mut budget)));
+        found.extend(others.filter(|path| is_named_like_rank(path) || holds_dump(path)));
     }
     for dir in ranks {
-        found.extend(directories_in(&dir.path).into_iter().filter(|path| holds_dump(path, 1, &mut budget)));
+        found.extend(directories_in(&dir.path).into_iter().filter(|path| holds_dump(path)));
     }
     named(&found)
 }
 
 /// Directories beside those of steps that hold a dump.
 pub(crate) fn beside_steps(input: &Path, is_step: impl Fn(&Path) -> bool) -> Vec<String> {
-    let mut budget = MAX_DIRECTORIES;
     let others = directories_in(input).into_iter().filter(|path| !is_step(path));
-    let found: Vec<PathBuf> = others.filter(|path| holds_dump(path, 1, &mut budget)).collect();
+    let found: Vec<PathBuf> = others.filter(|path| holds_dump(path)).collect();
     named(&found)
 }
 
@@ -45,15 +40,6 @@ fn is_named_like_rank(path: &Path) -> bool {
     let name = path.file_name().map_or_else(Default::default, |name| name.to_string_lossy());
     let rest = name.strip_prefix("rank").or_else(|| name.strip_prefix("proc"));
     rest.is_some_and(|rest| rest.is_empty() || rest.contains(|c: char| c.is_ascii_digit()))
-}
-
-fn holds_dump(dir: &Path, depth: usize, budget: &mut usize) -> bool {
-    if *budget == 0 {
-        return false;
-    }
-    *budget -= 1;
-    dir.join("dump.json").symlink_metadata().is_ok()
-        || (depth < MAX_DEPTH && directories_in(dir).iter().any(|path| holds_dump(path, depth + 1, budget)))
 }
 
 /// The directories in a directory, but for those of tensor files, which can be long.

@@ -13,30 +13,19 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use fastrand::Rng;
 use msprobe_analyze::outcome::{Outcome, Status};
 use msprobe_analyze::rules::{Rule, Rules};
 use msprobe_analyze::run::{Options, analyze};
 use msprobe_report::console::Silent;
 use serde_json::{Value, json};
 
-/// Numbers that look random and are the same in every run (xorshift).
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % sides as u64).unwrap()
-    }
-}
-
 const DTYPES: [&str; 5] = ["torch.float32", "torch.float16", "torch.bfloat16", "torch.int64", "torch.bool"];
 
-fn tensor(dice: &mut Dice, name: &str, with_file: bool) -> Value {
-    let dtype = DTYPES[dice.roll(DTYPES.len())];
-    let shape = [json!([2, 3]), json!([]), json!([4])][dice.roll(3)].clone();
-    let number = dice.0;
+fn tensor(dice: &mut Rng, name: &str, with_file: bool) -> Value {
+    let dtype = DTYPES[dice.usize(..DTYPES.len())];
+    let shape = [json!([2, 3]), json!([]), json!([4])][dice.usize(..3)].clone();
+    let number = dice.u64(..);
     let (max, min) = match dtype {
         "torch.bool" => (json!(true), json!(false)),
         "torch.int64" => (json!(7), json!(-2)),
@@ -51,8 +40,8 @@ fn tensor(dice: &mut Dice, name: &str, with_file: bool) -> Value {
 }
 
 /// A value of a record: a tensor, a list of some, nothing, a number, or a tensor without elements.
-fn value(dice: &mut Dice, name: &str, with_file: bool) -> Value {
-    match dice.roll(7) {
+fn value(dice: &mut Rng, name: &str, with_file: bool) -> Value {
+    match dice.usize(..7) {
         0 => json!([tensor(dice, name, with_file), tensor(dice, name, with_file)]),
         1 => Value::Null,
         2 => json!({"type": "float", "value": 0.5}),
@@ -64,8 +53,8 @@ fn value(dice: &mut Dice, name: &str, with_file: bool) -> Value {
     }
 }
 
-fn dump(dice: &mut Dice) -> Value {
-    let with_files = dice.roll(2) == 0;
+fn dump(dice: &mut Rng) -> Value {
+    let with_files = dice.usize(..2) == 0;
     let mut data = serde_json::Map::new();
     for number in 0..2 {
         let name = format!("Torch.exp.{number}.forward");
@@ -144,13 +133,13 @@ fn tensors(json: &Value, at: &str, found: &mut Vec<String>) {
     }
 }
 
-fn pick<'a>(dice: &mut Dice, found: &'a [String]) -> &'a str {
-    &found[dice.roll(found.len())]
+fn pick<'a>(dice: &mut Rng, found: &'a [String]) -> &'a str {
+    &found[dice.usize(..found.len())]
 }
 
 /// Spoils one thing and says what.
-fn spoil(step: &Path, dumps: &[Value], dice: &mut Dice) -> String {
-    let rank = dice.roll(dumps.len());
+fn spoil(step: &Path, dumps: &[Value], dice: &mut Rng) -> String {
+    let rank = dice.usize(..dumps.len());
     let dir = step.join(format!("rank{rank}"));
     let mut dump = dumps[rank].clone();
     let mut all = Vec::new();
@@ -158,8 +147,8 @@ fn spoil(step: &Path, dumps: &[Value], dice: &mut Dice) -> String {
     let at = pick(dice, &all).to_owned();
     let tensor = dump.pointer_mut(&at).unwrap();
     let records: Vec<String> = dumps[rank]["data"].as_object().unwrap().keys().cloned().collect();
-    let figure = ["Max", "Min"][dice.roll(2)];
-    let what = match dice.roll(25) {
+    let figure = ["Max", "Min"][dice.usize(..2)];
+    let what = match dice.usize(..25) {
         0 => {
             tensor[figure] = Value::Null;
             "null figure"
@@ -173,7 +162,7 @@ fn spoil(step: &Path, dumps: &[Value], dice: &mut Dice) -> String {
             "a figure that is a word"
         }
         3 => {
-            tensor[figure] = json!(["NaN", "inf", "-inf"][dice.roll(3)]);
+            tensor[figure] = json!(["NaN", "inf", "-inf"][dice.usize(..3)]);
             // A bare -Inf may be a mask.
             tensor["Max"] = json!("NaN");
             "not finite"
@@ -204,13 +193,13 @@ fn spoil(step: &Path, dumps: &[Value], dice: &mut Dice) -> String {
             "no file"
         }
         8 => {
-            let name = &records[dice.roll(records.len())];
-            dump["data"][name] = [Value::Null, json!(5), json!("gone"), json!([])][dice.roll(4)].clone();
+            let name = &records[dice.usize(..records.len())];
+            dump["data"][name] = [Value::Null, json!(5), json!("gone"), json!([])][dice.usize(..4)].clone();
             "no record"
         }
         9 => {
             let name = records.iter().find(|name| !name.contains("parameters_grad")).unwrap();
-            dump["data"][name]["output"] = [Value::Null, json!(5), json!("x")][dice.roll(3)].clone();
+            dump["data"][name]["output"] = [Value::Null, json!(5), json!("x")][dice.usize(..3)].clone();
             "no output"
         }
         10 => {
@@ -220,7 +209,7 @@ fn spoil(step: &Path, dumps: &[Value], dice: &mut Dice) -> String {
         }
         11 => {
             let text = dump.to_string();
-            fs::write(dir.join("dump.json"), &text[..dice.roll(text.len() - 1)]).unwrap();
+            fs::write(dir.join("dump.json"), &text[..dice.usize(..text.len() - 1)]).unwrap();
             return format!("rank {rank}: cut");
         }
         12 => {
@@ -233,35 +222,36 @@ fn spoil(step: &Path, dumps: &[Value], dice: &mut Dice) -> String {
             "true for a number"
         }
         14 => {
-            tensor[["Mean", "Norm"][dice.roll(2)]] = json!(["NaN", "inf", "-inf"][dice.roll(3)]);
+            tensor[["Mean", "Norm"][dice.usize(..2)]] = json!(["NaN", "inf", "-inf"][dice.usize(..3)]);
             "mean or norm not finite"
         }
         15 => {
             let name = records.iter().find(|name| name.starts_with("Module.fc.Linear.forward"));
             let Some(name) = name else { return spoil(step, dumps, dice) };
             let weight = &mut dump["data"][name]["parameters"]["weight"];
-            weight[figure] = json!(["NaN", "inf", "-inf"][dice.roll(3)]);
+            weight[figure] = json!(["NaN", "inf", "-inf"][dice.usize(..3)]);
             weight["requires_grad"] = json!(true);
             "a parameter"
         }
         16 => {
             let name = records.iter().find(|name| !name.contains("parameters_grad")).unwrap();
-            let word = ["NaN", "inf", "-inf"][dice.roll(3)];
+            let word = ["NaN", "inf", "-inf"][dice.usize(..3)];
             let number = json!({"type": "float", "value": word});
-            dump["data"][name]["output"] = [json!([number.clone()]), json!([[number]])][dice.roll(2)].clone();
+            dump["data"][name]["output"] =
+                [json!([number.clone()]), json!([[number]])][dice.usize(..2)].clone();
             "a number as result"
         }
         17 => {
             // The last one wins in most readers.
             let text = dump.to_string();
             let at: Vec<usize> = text.match_indices("\"Max\":").map(|(at, _)| at).collect();
-            let at = at[dice.roll(at.len())];
-            let first = ["\"Max\":NaN,", "\"Min\":null,", "\"dtype\":\"x\","][dice.roll(3)];
+            let at = at[dice.usize(..at.len())];
+            let first = ["\"Max\":NaN,", "\"Min\":null,", "\"dtype\":\"x\","][dice.usize(..3)];
             fs::write(dir.join("dump.json"), format!("{}{first}{}", &text[..at], &text[at..])).unwrap();
             return format!("rank {rank}: a key twice");
         }
         18 => {
-            let name = &records[dice.roll(records.len())];
+            let name = &records[dice.usize(..records.len())];
             let bad = "{\"dtype\":\"torch.float32\",\"shape\":[2],\"Max\":NaN,\"Min\":NaN}";
             let twice = format!("\"data\":{{\"{name}\":{{\"output\":[{bad}]}},");
             let text = dump.to_string().replacen("\"data\":{", &twice, 1);
@@ -273,7 +263,7 @@ fn spoil(step: &Path, dumps: &[Value], dice: &mut Dice) -> String {
                 return spoil(step, dumps, dice);
             };
             let path = dir.join("dump_tensor_data").join(file);
-            match dice.roll(7) {
+            match dice.usize(..7) {
                 0 => fs::remove_file(&path).unwrap(),
                 1 => fs::write(&path, "").unwrap(),
                 2 => fs::write(&path, "abc").unwrap(),
@@ -284,7 +274,7 @@ fn spoil(step: &Path, dumps: &[Value], dice: &mut Dice) -> String {
                 }
                 5 => fs::remove_dir_all(dir.join("dump_tensor_data")).unwrap(),
                 _ => {
-                    tensor["data_name"] = json!(["", "..", ".", "../dump.json", "gone.npy"][dice.roll(5)]);
+                    tensor["data_name"] = json!(["", "..", ".", "../dump.json", "gone.npy"][dice.usize(..5)]);
                     fs::write(dir.join("dump.json"), dump.to_string()).unwrap();
                 }
             }
@@ -292,7 +282,7 @@ fn spoil(step: &Path, dumps: &[Value], dice: &mut Dice) -> String {
         }
         22 => {
             let names = ["other", "copy/rank0", "rank0/more", "ranks", "step1/rank0"];
-            let other = step.join(names[dice.roll(names.len())]);
+            let other = step.join(names[dice.usize(..names.len())]);
             fs::create_dir_all(&other).unwrap();
             fs::write(other.join("dump.json"), dump.to_string()).unwrap();
             return format!("{} left out", other.display());
@@ -332,26 +322,26 @@ fn is_told_as_harmless(step: &Path) -> bool {
     !outcome.harmless().is_empty()
 }
 
+fn assert_not_clean(step: &Path, what: &str, seed: u64) {
+    let found = status(step);
+    let is_told =
+        || ["not finite", "as result"].iter().any(|end| what.ends_with(end)) && is_told_as_harmless(step);
+    assert!(found > Some(Status::Warning) || found.is_none() || is_told(), "seed {seed}: {what}: {found:?}");
+}
+
 #[test]
 fn whatever_is_not_known_to_be_finite_is_not_clean() {
     let root = tempfile::tempdir().unwrap();
     for seed in 1..=1000_u64 {
-        let mut dice = Dice(seed.wrapping_mul(6_364_136_223_846_793_005));
-        let dumps: Vec<Value> = (0..=dice.roll(3)).map(|_| dump(&mut dice)).collect();
+        let mut dice = Rng::with_seed(seed);
+        let dumps: Vec<Value> = (0..=dice.usize(..3)).map(|_| dump(&mut dice)).collect();
         let step = root.path().join("step0");
         write(&step, &dumps);
         if seed % 8 == 1 {
             assert_eq!(status(&step), Some(Status::Clean), "seed {seed}");
         }
         let what = spoil(&step, &dumps, &mut dice);
-        let found = status(&step);
-        let is_told = || {
-            ["not finite", "as result"].iter().any(|end| what.ends_with(end)) && is_told_as_harmless(&step)
-        };
-        assert!(
-            found > Some(Status::Warning) || found.is_none() || is_told(),
-            "seed {seed}: {what}: {found:?}"
-        );
+        assert_not_clean(&step, &what, seed);
         fs::remove_dir_all(&step).unwrap();
     }
 }
@@ -376,7 +366,7 @@ fn the_recorded_dump_without_anomaly() {
     assert_eq!(status(&golden), Some(Status::Clean));
     let root = tempfile::tempdir().unwrap();
     for seed in 1..=300_u64 {
-        let mut dice = Dice(seed.wrapping_mul(6_364_136_223_846_793_005));
+        let mut dice = Rng::with_seed(seed);
         let step = root.path().join("step0");
         copy(&golden, &step);
         let dumps: Vec<Value> = (0..2)
@@ -387,14 +377,7 @@ fn the_recorded_dump_without_anomaly() {
             })
             .collect();
         let what = spoil(&step, &dumps, &mut dice);
-        let found = status(&step);
-        let is_told = || {
-            ["not finite", "as result"].iter().any(|end| what.ends_with(end)) && is_told_as_harmless(&step)
-        };
-        assert!(
-            found > Some(Status::Warning) || found.is_none() || is_told(),
-            "seed {seed}: {what}: {found:?}"
-        );
+        assert_not_clean(&step, &what, seed);
         fs::remove_dir_all(&step).unwrap();
     }
 }
@@ -429,7 +412,7 @@ fn what_was_not_measured_is_counted_and_named() {
 #[test]
 fn a_step_that_is_not_complete_is_told_before_clean_ones() {
     let root = tempfile::tempdir().unwrap();
-    let mut dice = Dice(11);
+    let mut dice = Rng::with_seed(11);
     let whole = dump(&mut dice);
     let mut torn = whole.clone();
     torn["data"]["Torch.exp.0.forward"]["output"] = Value::Null;
@@ -559,7 +542,7 @@ fn a_norm_that_does_not_fit_is_excused_only_where_elements_are_large() {
 #[test]
 fn directories_with_a_dump_beside_steps_are_named() {
     let root = tempfile::tempdir().unwrap();
-    let whole = dump(&mut Dice(11));
+    let whole = dump(&mut Rng::with_seed(11));
     write(&root.path().join("step0"), std::slice::from_ref(&whole));
     fs::create_dir(root.path().join("notes")).unwrap();
     assert_eq!(status(root.path()), Some(Status::Clean));

@@ -12,22 +12,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use fastrand::Rng;
 use msprobe_compare::console::Silent;
 use msprobe_compare::key_data::{Status, compare_keys};
 use msprobe_tensor::files::npy;
 use msprobe_tensor::{DType, TensorView};
-
-/// Numbers that look random and are the same in every run (xorshift).
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % sides as u64).unwrap()
-    }
-}
 
 const DTYPES: [DType; 6] = [DType::F32, DType::F64, DType::I64, DType::Bool, DType::F16, DType::U8];
 /// Keys and the names of their files: tensors, lists in both spellings, the members of a dict.
@@ -46,8 +35,8 @@ fn write_array(path: &Path, dtype: DType, shape: &[usize], bytes: &[u8]) {
 }
 
 /// Elements whose bytes stand for numbers that differ from one another: small whole numbers in every dtype.
-fn elements(dice: &mut Dice, dtype: DType, count: usize) -> Vec<u8> {
-    (0..count).flat_map(|_| element(dtype, dice.roll(2) as u8)).collect()
+fn elements(dice: &mut Rng, dtype: DType, count: usize) -> Vec<u8> {
+    (0..count).flat_map(|_| element(dtype, dice.usize(..2) as u8)).collect()
 }
 
 fn element(dtype: DType, value: u8) -> Vec<u8> {
@@ -69,14 +58,14 @@ struct Written {
 
 /// A run in `root/data`, and what was written.
 fn write_run(root: &Path, seed: u64) -> Vec<Written> {
-    let mut dice = Dice(seed);
+    let mut dice = Rng::with_seed(seed);
     let mut written = Vec::new();
     for (key, files) in KEYS {
-        let dtype = DTYPES[dice.roll(DTYPES.len())];
+        let dtype = DTYPES[dice.usize(..DTYPES.len())];
         for (step, ranks) in [(0, 2), (1, 1)] {
             for rank in 0..ranks {
                 for file in files {
-                    let shape = [vec![], vec![3], vec![2, 2], vec![0, 2]][dice.roll(4)].clone();
+                    let shape = [vec![], vec![3], vec![2, 2], vec![0, 2]][dice.usize(..4)].clone();
                     let count: usize = shape.iter().product();
                     let bytes = elements(&mut dice, dtype, count);
                     let path = root.join(format!("data/{key}/step{step}/rank{rank}/micro_step0/{file}.npy"));
@@ -92,13 +81,13 @@ fn write_run(root: &Path, seed: u64) -> Vec<Written> {
 }
 
 /// Changes one thing of a run and says what. Nothing if this one cannot be changed so.
-fn change(run: &Path, written: &[Written], dice: &mut Dice) -> Option<String> {
-    let one = &written[dice.roll(written.len())];
+fn change(run: &Path, written: &[Written], dice: &mut Rng) -> Option<String> {
+    let one = &written[dice.usize(..written.len())];
     let shown = one.path.strip_prefix(run).unwrap().display().to_string();
-    let what = match dice.roll(11) {
+    let what = match dice.usize(..11) {
         0 => {
             let count = one.bytes.len() / one.dtype.size_bytes();
-            let at = (count > 0).then(|| dice.roll(count))? * one.dtype.size_bytes();
+            let at = (count > 0).then(|| dice.usize(..count))? * one.dtype.size_bytes();
             let mut bytes = one.bytes.clone();
             let here = at..at + one.dtype.size_bytes();
             let other = u8::from(bytes[here.clone()] == *element(one.dtype, 0));
@@ -133,7 +122,7 @@ fn change(run: &Path, written: &[Written], dice: &mut Dice) -> Option<String> {
         }
         5 => {
             let text = fs::read(&one.path).unwrap();
-            fs::write(&one.path, &text[..dice.roll(text.len())]).unwrap();
+            fs::write(&one.path, &text[..dice.usize(..text.len())]).unwrap();
             "file cut"
         }
         6 => {
@@ -143,7 +132,7 @@ fn change(run: &Path, written: &[Written], dice: &mut Dice) -> Option<String> {
             "file longer"
         }
         7 => {
-            let level = 1 + dice.roll(4);
+            let level = 1 + dice.usize(..4);
             let dir = one.path.ancestors().nth(level)?.to_owned();
             fs::remove_dir_all(dir).unwrap();
             ["micro step", "rank", "step", "key"][level - 1]
@@ -179,7 +168,7 @@ fn whatever_differs_is_not_identical() {
         write_run(&first, seed);
         write_run(&second, seed);
         assert_eq!(status(&first, &second), Status::Identical, "seed {seed}");
-        let mut dice = Dice(seed * 7919);
+        let mut dice = Rng::with_seed(seed * 7919);
         for _ in 0..20 {
             fs::remove_dir_all(&second).ok();
             let written = write_run(&second, seed);

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import Any
 
@@ -304,7 +303,6 @@ result(outcome)
 """
 
 
-@pytest.mark.skipif(importlib.util.find_spec("torchao") is None, reason="torchao is not installed")
 def test_quantised_weights(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(
         '{"task": "statistics", "dump_path": "./dump", "level": "mix", "statistics": {}}'

@@ -60,7 +60,6 @@ def check_files(rank: Path) -> dict[str, Any]:
     return data
 
 
-@pytest.mark.skipif(not BINARY.exists(), reason="the command is not built")
 @pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: f"seed{seed}")
 def test_identical_to_itself(seed: int, collected: Collected, tmp_path: Path) -> None:
     folder = collected.of(seed)

@@ -9,22 +9,11 @@
 use std::fs;
 use std::path::Path;
 
+use fastrand::Rng;
 use msprobe_tensor::DType;
 use msprobe_tensor::files::{npy, pt_write};
 
 use super::*;
-
-/// Numbers that look random and are the same in every run (xorshift).
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % sides as u64).unwrap()
-    }
-}
 
 #[derive(Clone)]
 struct Tensor {
@@ -36,17 +25,17 @@ struct Tensor {
 
 const DTYPES: [DType; 6] = [DType::F32, DType::F64, DType::I64, DType::Bool, DType::BF16, DType::I32];
 
-fn tensors_of(dice: &mut Dice, count: usize) -> Vec<Tensor> {
+fn tensors_of(dice: &mut Rng, count: usize) -> Vec<Tensor> {
     (0..count)
         .map(|index| {
-            let dtype = DTYPES[dice.roll(DTYPES.len())];
-            let shape = [vec![], vec![3], vec![2, 2], vec![0]][dice.roll(4)].clone();
+            let dtype = DTYPES[dice.usize(..DTYPES.len())];
+            let shape = [vec![], vec![3], vec![2, 2], vec![0]][dice.usize(..4)].clone();
             let elements: usize = shape.iter().product();
             // 0 and 1, as bytes; one in the lowest byte is a number above zero in every dtype.
             let bytes = (0..elements)
                 .flat_map(|_| {
                     let mut bytes = vec![0; dtype.size_bytes()];
-                    bytes[0] = dice.roll(2) as u8;
+                    bytes[0] = dice.usize(..2) as u8;
                     bytes
                 })
                 .collect();
@@ -72,15 +61,15 @@ fn write(path: &Path, tensors: &[Tensor]) {
 }
 
 /// Changes one thing and says what; nothing if this one cannot be changed so.
-fn change(tensors: &mut Vec<Tensor>, dice: &mut Dice) -> Option<&'static str> {
+fn change(tensors: &mut Vec<Tensor>, dice: &mut Rng) -> Option<&'static str> {
     let count = tensors.len();
-    let at = dice.roll(count);
+    let at = dice.usize(..count);
     let one = &mut tensors[at];
-    Some(match dice.roll(6) {
+    Some(match dice.usize(..6) {
         0 => {
             let size = one.dtype.size_bytes();
             let elements = one.bytes.len() / size;
-            let element = (elements > 0).then(|| dice.roll(elements))?;
+            let element = (elements > 0).then(|| dice.usize(..elements))?;
             one.bytes[element * size] ^= 1;
             "an element"
         }
@@ -133,19 +122,19 @@ fn whatever_differs_is_not_identical() {
     let dir = tempfile::tempdir().unwrap();
     let mut cases = 0;
     for seed in 1..=1500_u64 {
-        let mut dice = Dice(seed.wrapping_mul(6_364_136_223_846_793_005));
+        let mut dice = Rng::with_seed(seed.wrapping_mul(6_364_136_223_846_793_005));
         let form = ["pt", "npy"][usize::from(seed % 5 == 0)];
         let [a, b] = ["a", "b"].map(|name| dir.path().join(format!("{name}.{form}")));
-        let count = if form == "npy" { 1 } else { 1 + dice.roll(4) };
+        let count = if form == "npy" { 1 } else { 1 + dice.usize(..4) };
         let tensors = tensors_of(&mut dice, count);
         write(&a, &tensors);
         write(&b, &tensors);
         assert_eq!(answer(&a, &b), Some(Answer::Identical), "seed {seed}");
         let mut other = tensors.clone();
-        let what = match dice.roll(8) {
+        let what = match dice.usize(..8) {
             0 => {
                 let bytes = fs::read(&b).unwrap();
-                fs::write(&b, &bytes[..dice.roll(bytes.len())]).unwrap();
+                fs::write(&b, &bytes[..dice.usize(..bytes.len())]).unwrap();
                 Some("cut")
             }
             1 if form == "npy" => {
@@ -175,7 +164,7 @@ fn whatever_differs_is_not_identical() {
 fn what_is_missing_is_incomplete_and_what_differs_is_worse() {
     let dir = tempfile::tempdir().unwrap();
     let [a, b] = ["a.pt", "b.pt"].map(|name| dir.path().join(name));
-    let mut dice = Dice(7);
+    let mut dice = Rng::with_seed(7);
     let mut tensors = tensors_of(&mut dice, 3);
     tensors[0] = Tensor { name: "w".to_owned(), dtype: DType::F32, shape: vec![1], bytes: vec![0; 4] };
     write(&a, &tensors);

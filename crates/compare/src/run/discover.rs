@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use msprobe_dump::read::{DUMP_FILES, holds_dump};
+
 use crate::console::Console;
 use crate::error::{Code, CompareError};
 use crate::side::Which;
@@ -18,9 +20,6 @@ pub struct DumpPair {
     /// What is put into the names of results: `_rank0`.
     pub suffix: String,
 }
-
-/// The files that can be compared.
-const DUMP_FILES: [&str; 2] = ["dump.json", "debug.json"];
 
 /// Directories called `rank` and a number, or nothing: of step directories nothing else is expected.
 pub fn find_ranks(directory: &Path) -> Result<Vec<String>, CompareError> {
@@ -202,32 +201,13 @@ pub(super) fn strays(directory: &Path) -> Result<Vec<(GapKind, PathBuf)>, Compar
     let names = entries(directory)?.into_iter().filter(|name| !is_of_a_level(name));
     let kind = |name: &str| if name.starts_with("step") { GapKind::Steps } else { GapKind::Ranks };
     let strays = names.map(|name| (kind(&name), directory.join(name)));
-    Ok(strays.filter(|(_, path)| holds_dump(path, STRAY_DEPTH)).collect())
+    Ok(strays.filter(|(_, path)| holds_dump(path)).collect())
 }
 
 /// What is said of a stray.
 pub(super) fn stray_gap(kind: GapKind, path: &Path) -> Gap {
     let reason = "it holds a dump, and its name is not that of a step or rank".to_owned();
     Gap { kind, name: path.display().to_string(), only: None, reason }
-}
-
-/// A stray may be a whole dump: itself, a step, a rank.
-const STRAY_DEPTH: usize = 3;
-
-fn holds_dump(directory: &Path, depth: usize) -> bool {
-    // Tensor files are many, and no dumps.
-    if depth == 0 || directory.file_name().is_some_and(|name| name == "dump_tensor_data") {
-        return false;
-    }
-    if DUMP_FILES.iter().any(|file| directory.join(file).symlink_metadata().is_ok()) {
-        return true;
-    }
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    // What an entry is, the directory knows; links are looked at.
-    let may_be_directory = |entry: &fs::DirEntry| {
-        entry.file_type().is_ok_and(|kind| kind.is_dir() || kind.is_symlink() && entry.path().is_dir())
-    };
-    entries.filter(may_be_directory).any(|entry| holds_dump(&entry.path(), depth - 1))
 }
 
 /// A path as it is, or the only dump below the directory it names, where the dump lies in a step and a rank.

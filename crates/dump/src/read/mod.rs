@@ -6,6 +6,7 @@
 mod json;
 mod members;
 mod pull;
+mod strays;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +16,7 @@ use std::path::PathBuf;
 pub use self::json::Json;
 pub use self::members::{Member, MemberStart, Members, Pulled};
 pub use self::pull::{Pull, PullError, Shape};
+pub use self::strays::{DUMP_FILES, holds_dump};
 
 /// What some editors put before the text of a file.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";

@@ -17,6 +17,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from tests.python.collection.scripts import forked
 from tests.python.collection.scripts.attach import attach
 
 CALLS_PER_STEP = 400
@@ -42,33 +43,17 @@ def train() -> None:
         debugger.step()
 
 
-def child(folder: Path) -> None:
-    os.chdir(folder)
-    log = os.open("log.txt", os.O_WRONLY | os.O_CREAT, 0o600)
-    os.dup2(log, 1)
-    os.dup2(log, 2)
-    try:
-        train()
-    finally:
-        os._exit(9)
-
-
 def main(seed: int, count: int, span_secs: float) -> None:
     importlib.import_module("msprobe.pytorch")
     moments = random.Random(seed)
     for index in range(count):
         folder = Path(f"run{index}")
-        folder.mkdir()
         # One moment in each part of the span.
         delay = span_secs * (index + moments.random()) / count
-        pid = os.fork()
-        if pid == 0:
-            child(folder)
+        pid = forked.start(folder, train)
         time.sleep(delay)
         killed = time.time()
-        os.kill(pid, signal.SIGKILL)
-        _, status = os.waitpid(pid, 0)
-        assert os.WIFSIGNALED(status), (folder / "log.txt").read_text()
+        forked.kill(pid, signal.SIGKILL, folder)
         (folder / "killed.txt").write_text(str(killed))
 
 

@@ -6,9 +6,7 @@ Each has a folder of its own.
 from __future__ import annotations
 
 import importlib
-import os
 import random
-import signal
 import sys
 import time
 from pathlib import Path
@@ -16,6 +14,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from tests.python.collection.scripts import forked
 from tests.python.collection.scripts.attach import attach
 
 # No test lets a process live longer.
@@ -40,34 +39,17 @@ def train() -> None:
         debugger.step()
 
 
-def child(folder: Path) -> None:
-    os.chdir(folder)
-    log = os.open("log.txt", os.O_WRONLY | os.O_CREAT, 0o600)
-    os.dup2(log, 1)
-    os.dup2(log, 2)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    try:
-        train()
-    finally:
-        os._exit(9)
-
-
 def main(number: int, seed: int, count: int, span_secs: float) -> None:
     importlib.import_module("msprobe.pytorch")
     moments = random.Random(seed)
     for index in range(count):
         folder = Path(f"run{index}")
-        folder.mkdir()
-        pid = os.fork()
-        if pid == 0:
-            child(folder)
+        pid = forked.start(folder, train)
         # From the first file on: what comes before is the same each time.
         while not any(folder.glob("dump/*/rank/dump.json")):
             time.sleep(0.005)
         time.sleep(span_secs * (index + moments.random()) / count)
-        os.kill(pid, number)
-        _, status = os.waitpid(pid, 0)
-        assert os.WIFSIGNALED(status), (folder / "log.txt").read_text()
+        forked.kill(pid, number, folder)
 
 
 if __name__ == "__main__":

@@ -20,36 +20,14 @@ const EXPANSION_FACTOR: u64 = 256;
 
 /// Lists the tensors of `doc`.
 pub(super) fn index(doc: &PtDocument<'_>) -> Result<Index, FormatError> {
-    let file_len = doc.file.len();
-    let mut walk = Walk {
-        doc,
-        path: String::new(),
-        frames: Vec::new(),
-        on_path: vec![false; doc.arena.len()],
-        visits_left: BASE_VISITS.saturating_add(file_len),
-        index_bytes_left: BASE_INDEX_BYTES.saturating_add(file_len.saturating_mul(4)),
-        expansion: Expansion::new(file_len),
-        index: Index::default(),
-        plain: None,
-    };
+    let mut walk = Walk::new(doc, None);
     walk.run()?;
     Ok(walk.index)
 }
 
 /// Everything of `doc` that is no tensor, by dotted path: numbers, texts, and objects by their class.
 pub(super) fn plain_values(doc: &PtDocument<'_>) -> Result<Vec<PlainValue>, FormatError> {
-    let file_len = doc.file.len();
-    let mut walk = Walk {
-        doc,
-        path: String::new(),
-        frames: Vec::new(),
-        on_path: vec![false; doc.arena.len()],
-        visits_left: BASE_VISITS.saturating_add(file_len),
-        index_bytes_left: BASE_INDEX_BYTES.saturating_add(file_len.saturating_mul(4)),
-        expansion: Expansion::new(file_len),
-        index: Index::default(),
-        plain: Some(Vec::new()),
-    };
+    let mut walk = Walk::new(doc, Some(Vec::new()));
     walk.run()?;
     Ok(walk.plain.unwrap_or_default())
 }
@@ -102,7 +80,22 @@ struct Walk<'d> {
     plain: Option<Vec<PlainValue>>,
 }
 
-impl Walk<'_> {
+impl<'d> Walk<'d> {
+    fn new(doc: &'d PtDocument<'d>, plain: Option<Vec<PlainValue>>) -> Walk<'d> {
+        let file_len = doc.file.len();
+        Walk {
+            doc,
+            path: String::new(),
+            frames: Vec::new(),
+            on_path: vec![false; doc.arena.len()],
+            visits_left: BASE_VISITS.saturating_add(file_len),
+            index_bytes_left: BASE_INDEX_BYTES.saturating_add(file_len.saturating_mul(4)),
+            expansion: Expansion::new(file_len),
+            index: Index::default(),
+            plain,
+        }
+    }
+
     fn run(&mut self) -> Result<(), FormatError> {
         self.visit(self.doc.root)?;
         while let Some(frame) = self.frames.last_mut() {

@@ -1,6 +1,5 @@
 //! "Identical" is a proof of everything that lies in two directories: what is there and is compared with nothing makes
 //! another answer, both ways round, and is named.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, its helpers too")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,28 +8,16 @@ use std::sync::Mutex;
 use msprobe_compare::console::{Console, Level, Silent};
 use msprobe_compare::gradients;
 use msprobe_compare::key_data::{self, compare_keys};
-use msprobe_compare::run::{
-    Form, Formats, Mappings, Options, Outcome, StackSource, compare_dumps, compare_ranks,
-};
-use msprobe_compare::verdict::{Allowed, GapKind, Status, Tolerances};
+use msprobe_compare::run::{Form, Formats, Options, Outcome, StackSource, compare_dumps, compare_ranks};
+use msprobe_compare::verdict::{Allowed, GapKind, Status};
 use msprobe_tensor::files::npy;
 use msprobe_tensor::{DType, TensorView};
 use serde_json::{Value, json};
 
-fn options(output: &Path) -> Options {
-    Options {
-        form: Form::Newest,
-        output: output.to_owned(),
-        formats: Formats::default(),
-        stack: StackSource::Detect,
-        advisor: false,
-        fuzzy: false,
-        mappings: Mappings::default(),
-        log_rows: false,
-        first_difference: false,
-        tolerances: Tolerances::default(),
-        allowed: Allowed::default(),
-    }
+use crate::sides::options;
+
+fn with_stacks(output: &Path) -> Options {
+    options(output, StackSource::Detect, Allowed::default())
 }
 
 /// Warnings, to be looked at.
@@ -89,7 +76,8 @@ impl Sides {
     }
 
     fn outcome(&self, target: &str, golden: &str) -> Outcome {
-        compare_dumps(&self.path(target), &self.path(golden), &options(&self.path("out")), &Silent).unwrap()
+        compare_dumps(&self.path(target), &self.path(golden), &with_stacks(&self.path("out")), &Silent)
+            .unwrap()
     }
 
     /// The answers of both ways, which have to be the same.
@@ -198,7 +186,7 @@ fn the_directory_of_a_process_is_that_of_a_rank() {
 fn the_older_form_names_what_lies_beside_its_step() {
     let sides = Sides::with("step0/rank0");
     let compare = || {
-        let options = Options { form: Form::Old, ..options(&sides.path("out")) };
+        let options = Options { form: Form::Old, ..with_stacks(&sides.path("out")) };
         compare_ranks(&sides.path("a"), &sides.path("b"), &options, &Silent).unwrap()
     };
     assert_eq!(compare().status(), Status::Identical);
@@ -257,7 +245,7 @@ fn stacks_and_modules_that_cannot_be_read_cost_nothing_but_themselves() {
             }
             assert_eq!(sides.answer().0, Status::Identical, "{file} {content:?}");
             let warnings = Warnings::default();
-            compare_dumps(&sides.path("a"), &sides.path("b"), &options(&sides.path("out")), &warnings)
+            compare_dumps(&sides.path("a"), &sides.path("b"), &with_stacks(&sides.path("out")), &warnings)
                 .unwrap();
             let said = warnings.0.into_inner().unwrap().join("\n");
             let is_valid = file == "construct.json" && content == Some(r#"{"0": 3}"#);
@@ -276,7 +264,7 @@ fn tables_show_values_of_a_paired_call_that_only_the_bench_side_has() {
     );
     let options = Options {
         formats: Formats { json: true, xlsx: true, html: true, csv: true },
-        ..options(&sides.path("out"))
+        ..with_stacks(&sides.path("out"))
     };
     let outcome = compare_dumps(&sides.path("a"), &sides.path("b"), &options, &Silent).unwrap();
     assert_eq!(outcome.status(), Status::Diverged);
