@@ -54,7 +54,8 @@ def install_phases(collector: _native.Collector, window: Window, replacements: R
 
 class WholeRecomputation:
     """While a window is open, recomputation runs to the end of the forward pass instead of stopping at the
-    last tensor that backward needs, so that no record is left half done. Results are the same.
+    last tensor that backward needs, so that no record is left half done. What is computed for backward
+    is the same; what stands behind it in the function runs once more (docs/collection.md).
 
     It is a setting of the framework's, which whoever calls ``checkpoint`` reads, from wherever they have it.
     """
