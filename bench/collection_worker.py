@@ -109,14 +109,16 @@ class Training:
     def _clear(self) -> tuple[int, int]:
         """Empties the tensor files of the step; returns their bytes and the number of records.
 
+        Bytes are those a reader gets: a file with several names counts as often.
         They are not deleted: some file systems are slow to create files where others were just deleted.
         """
-        written = records = 0
         if self._dump_path is None:
-            return written, records
+            return 0, 0
+        records = 0
         step = Path(self._dump_path, f"step{self._steps}")
-        for path in step.rglob("*.pt"):
-            written += path.stat().st_size
+        files = list(step.rglob("*.pt"))
+        written = sum(path.stat().st_size for path in files)
+        for path in files:
             os.truncate(path, 0)
         for path in step.rglob("dump.json"):
             records += len(json.loads(path.read_text())["data"])

@@ -89,13 +89,13 @@ def test_large(dtype: str, layout: str) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 100, 2049, 1_200_000])
-def test_hash64_is_of_the_values_not_of_the_layout(count: int) -> None:
+def test_hash128_is_of_the_values_not_of_the_layout(count: int) -> None:
     array = numpy_values("float32", "normal", count)
-    hashed = _native.hash64(describe(array))
-    assert _native.hash64(describe(np.repeat(array, 2)[::2])) == hashed
-    assert _native.hash64(describe(array[::-1].copy()[::-1])) == hashed
-    assert _native.hash64(describe(array.astype(">f4"))) == hashed
+    hashed = _native.hash128(describe(array))
+    assert _native.hash128(describe(np.repeat(array, 2)[::2])) == hashed
+    assert _native.hash128(describe(array[::-1].copy()[::-1])) == hashed
+    assert _native.hash128(describe(array.astype(">f4"))) == hashed
     for place in {0, count // 2, count - 1}:
         changed = array.copy()
         changed[place] += 1
-        assert _native.hash64(describe(changed)) != hashed
+        assert _native.hash128(describe(changed)) != hashed

@@ -38,7 +38,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(metrics::statistics, module)?)?;
     module.add_function(wrap_pyfunction!(metrics::crc32, module)?)?;
     module.add_function(wrap_pyfunction!(metrics::md5, module)?)?;
-    module.add_function(wrap_pyfunction!(metrics::hash64, module)?)?;
+    module.add_function(wrap_pyfunction!(metrics::hash128, module)?)?;
     module.add_function(wrap_pyfunction!(metrics::compare_pair, module)?)?;
     module.add_function(wrap_pyfunction!(files::write_npy, module)?)?;
     module.add_function(wrap_pyfunction!(files::write_pt, module)?)?;

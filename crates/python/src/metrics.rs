@@ -48,9 +48,9 @@ pub(crate) fn md5(py: Python<'_>, tensor: Described) -> PyResult<[u8; 16]> {
 }
 
 #[pyfunction]
-pub(crate) fn hash64(py: Python<'_>, tensor: Described) -> PyResult<u64> {
+pub(crate) fn hash128(py: Python<'_>, tensor: Described) -> PyResult<u128> {
     let view = tensor.view()?;
-    Ok(py.detach(|| msprobe_tensor::hash64(&view)))
+    Ok(py.detach(|| msprobe_tensor::hash128(&view)))
 }
 
 #[pyfunction]

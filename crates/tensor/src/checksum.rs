@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use md5::{Digest, Md5};
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use crate::decode::as_f32;
 use crate::parallel::{blocks, map_chunks};
@@ -79,33 +79,25 @@ pub fn md5(view: &TensorView<'_>) -> [u8; 16] {
     hasher.finalize().into()
 }
 
-/// A fast hash of the row-major bytes for finding equal tensors; equal dtype and shape are the caller's to
-/// check. Not stable between versions: never write it to a file.
-pub fn hash64(view: &TensorView<'_>) -> u64 {
-    let chunk_digest = |range: Range<usize>| {
-        let size = view.dtype().size_bytes();
-        match view.as_bytes() {
-            Some(bytes) => xxh3_64(&bytes[range.start * size..range.end * size]),
-            None => {
-                let mut hasher = xxhash_rust::xxh3::Xxh3::new();
-                view.for_each_bytes(range, |bytes| hasher.update(bytes));
-                hasher.digest()
-            }
+/// A fast hash of the row-major bytes for finding equal tensors: two that differ have different ones, as far as chance
+/// goes. Equal dtype and shape are the caller's to check. Not stable between versions: never write it to a file.
+pub fn hash128(view: &TensorView<'_>) -> u128 {
+    let size = view.dtype().size_bytes();
+    let of_chunk = |range: Range<usize>| match view.as_bytes() {
+        Some(bytes) => xxh3_128(&bytes[range.start * size..range.end * size]),
+        None => {
+            let mut hasher = Xxh3::new();
+            view.for_each_bytes(range, |bytes| hasher.update(bytes));
+            hasher.digest128()
         }
     };
-    let digests = map_chunks(
-        view.numel(),
-        |range| vec![chunk_digest(range)],
-        |mut all, more| {
-            all.extend(more);
-            all
-        },
-    );
-    match digests.as_deref() {
-        None => xxh3_64(&[]),
-        Some(&[only]) => only,
-        Some(many) => xxh3_64(bytemuck::cast_slice(many)),
-    }
+    let joined = |before: u128, next: u128| {
+        let mut both = [0; 32];
+        both[..16].copy_from_slice(&before.to_le_bytes());
+        both[16..].copy_from_slice(&next.to_le_bytes());
+        xxh3_128(&both)
+    };
+    map_chunks(view.numel(), of_chunk, joined).unwrap_or_else(|| xxh3_128(&[]))
 }
 
 #[cfg(test)]
@@ -150,7 +142,7 @@ mod tests {
         for other in [strided.unwrap(), big.unwrap()] {
             assert_eq!(crc32(&plain), crc32(&other));
             assert_eq!(md5(&plain), md5(&other));
-            assert_eq!(hash64(&plain), hash64(&other));
+            assert_eq!(hash128(&plain), hash128(&other));
         }
         assert_eq!(crc32(&plain), crc32fast::hash(bytemuck::cast_slice(&values)));
     }

@@ -14,7 +14,7 @@ mod simd;
 mod stats;
 mod view;
 
-pub use checksum::{crc32, crc32_of_bytes, hash64, md5};
+pub use checksum::{crc32, crc32_of_bytes, hash128, md5};
 pub use dtype::{DType, DTypeClass};
 pub use pair::{
     NonFinite, PairError, PairMetrics, ScaledErrors, compare_pair, compare_pair_widened, compare_real_parts,

@@ -5,7 +5,7 @@ mod oracle;
 
 use md5::{Digest, Md5};
 use msprobe_tensor::{
-    DType, Endian, Number, PairError, Statistics, TensorView, ViewError, compare_pair, crc32, hash64, md5,
+    DType, Endian, Number, PairError, Statistics, TensorView, ViewError, compare_pair, crc32, hash128, md5,
     statistics,
 };
 use oracle::tensors::{Closeness, Recipe, Tensor, any_dtype, any_recipe, closeness, large_recipe};
@@ -37,7 +37,7 @@ fn check_checksums(tensor: &Tensor) -> Outcome {
         "crc32"
     );
     prop_assert_eq!(md5(&tensor.view()), <[u8; 16]>::from(Md5::digest(&bytes)), "md5");
-    prop_assert_eq!(hash64(&tensor.view()), hash64(&tensor.materialised().view()), "hash64");
+    prop_assert_eq!(hash128(&tensor.view()), hash128(&tensor.materialised().view()), "hash128");
     Ok(())
 }
 
@@ -176,7 +176,7 @@ proptest! {
         check_layout_does_not_matter(&tensor)?;
         check_threads_do_not_matter(|| {
             let view = tensor.view();
-            (statistics(&view), crc32(&view), hash64(&view))
+            (statistics(&view), crc32(&view), hash128(&view))
         })?;
     }
 
@@ -238,7 +238,7 @@ fn use_view(view: &TensorView<'_>) {
     // Broadcasting makes tensors no machine could walk through.
     if view.numel() < 100_000 {
         for view in [view, &ordered] {
-            let _ = (statistics(view), crc32(view), md5(view), hash64(view), compare_pair(view, view));
+            let _ = (statistics(view), crc32(view), md5(view), hash128(view), compare_pair(view, view));
             let _ = view.real_part().map(|real| statistics(&real));
         }
     }

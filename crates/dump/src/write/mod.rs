@@ -12,6 +12,7 @@ mod partial;
 mod queue;
 mod records;
 mod reserve;
+mod same_content;
 mod saved_file;
 mod sink;
 mod step_log;

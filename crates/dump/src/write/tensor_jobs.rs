@@ -9,6 +9,7 @@ use std::time::SystemTime;
 use msprobe_tensor::{DType, TensorView, ViewError};
 
 use super::partial::PartialFile;
+use super::same_content::ContentKey;
 use super::saved_file::FilePromise;
 
 /// What a file under way costs at least, so that many tiny ones are bounded too.
@@ -37,7 +38,15 @@ pub(super) struct Job {
     pub(super) target: Target,
     pub(super) memory: Memory,
     pub(super) content: Content,
-    /// Whoever wants to know what becomes of it.
+    pub(super) told: Told,
+}
+
+/// Who is told what becomes of a file.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    /// Further names for the same elements wait under this key.
+    pub(super) key: Option<ContentKey>,
+    /// Whoever names it in a record.
     pub(super) promise: Option<FilePromise>,
 }
 

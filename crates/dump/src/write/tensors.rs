@@ -5,7 +5,8 @@
 //! memory costs more than the copy. A tensor that nobody else will change is kept itself instead. Memory stays
 //! within the budget, and who would exceed it waits; a tensor that alone is larger is let through when nothing else
 //! is under way. A pool of one thread writes in the order of the calls. Whoever names a file elsewhere gets a
-//! [`SavedFile`], which says when it is there under its name, or why not.
+//! [`SavedFile`], which says when it is there under its name, or why not. Elements that were saved before become another
+//! name of that file ([`super::same_content`]).
 //!
 //! In a forked child the pool does nothing: the threads stayed with the parent.
 
@@ -22,8 +23,10 @@ use msprobe_tensor::files::pt_write::write_tensor;
 use msprobe_tensor::{DType, TensorView, memory};
 
 use super::error::WriteError;
+use super::same_content::{ContentKey, KnownFiles, Search, WrittenFile};
 use super::saved_file::{FilePromise, SavedFile};
-use super::tensor_jobs::{Content, Fill, HostTensor, Job, LEAST_BYTES, Memory, Target, cost, write_file};
+use super::tensor_jobs::{Content, Fill, HostTensor, Job, LEAST_BYTES, Memory, Target, Told, cost, write_file};
+use crate::hash::FastMap;
 
 /// The pool. Shared between threads by reference.
 #[derive(Debug)]
@@ -48,8 +51,12 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     jobs: VecDeque<Job>,
-    /// Files that a thread writes now.
+    /// Files that a thread writes now, and further names it will give them.
     writing: Vec<PathBuf>,
+    /// How many times each name is still to be given, those above included.
+    to_come: FastMap<PathBuf, usize>,
+    /// Files by what they hold.
+    known: KnownFiles,
     /// Buffers that are free, smallest first. Their lengths are what they can take.
     free: Vec<Vec<u8>>,
     free_bytes: usize,
@@ -136,6 +143,22 @@ impl State {
         })
     }
 
+    fn push(&mut self, job: Job) {
+        *self.to_come.entry(job.target.path.clone()).or_default() += 1;
+        self.jobs.push_back(job);
+    }
+
+    /// A name was given, or will never be.
+    fn came(&mut self, path: &Path) {
+        self.writing.retain(|writing| writing != path);
+        if let Some(count) = self.to_come.get_mut(path) {
+            *count -= 1;
+            if *count == 0 {
+                self.to_come.remove(path);
+            }
+        }
+    }
+
     /// The next file to write. Two of the same name are written one after the other, so that the last one stays.
     fn next_job(&mut self) -> Option<Job> {
         let is_free =
@@ -185,6 +208,15 @@ impl TensorPool {
     /// Saves a tensor as a `.pt` file under `path`, replacing one of that name; 8-bit floats are saved as float32.
     /// Returns when its elements are copied. The directory must exist.
     pub fn save(&self, path: PathBuf, view: &TensorView<'_>) -> SavedFile {
+        let (file, promise) = SavedFile::promised();
+        let key = ContentKey::of(view);
+        let promise = match &key {
+            Some(key) => match self.name_again(key, &path, promise) {
+                Search::Named | Search::Later => return file,
+                Search::None(promise) => promise,
+            },
+            None => promise,
+        };
         let dtype = if view.dtype().is_float8() { DType::F32 } else { view.dtype() };
         let copy = |out: &mut [u8]| {
             if dtype == view.dtype() {
@@ -195,9 +227,26 @@ impl TensorPool {
         };
         let target = Target { path, modified: None };
         let fill = |file: &mut File, view: &TensorView<'_>| write_tensor(file, view);
-        let (file, promise) = SavedFile::promised();
-        self.copy_and_push(target, dtype, view.shape(), copy, Box::new(fill), Some(promise));
+        let told = Told { key, promise: Some(promise) };
+        self.copy_and_push(target, dtype, view.shape(), copy, Box::new(fill), told);
         file
+    }
+
+    /// Looks for a file with the same elements. One of the same name that is still to come must stay behind this one.
+    fn name_again(&self, key: &ContentKey, path: &Path, promise: FilePromise) -> Search {
+        if !self.is_open() {
+            return Search::None(promise);
+        }
+        let mut state = self.shared.lock();
+        if state.failure.is_some() || state.to_come.contains_key(path) {
+            return Search::None(promise);
+        }
+        let search = state.known.name_again(key, path, promise);
+        if let Search::Later = search {
+            state.writing.push(path.to_owned());
+            state.to_come.insert(path.to_owned(), 1);
+        }
+        search
     }
 
     /// Saves a tensor with what `fill` makes of its elements. Returns when they are copied.
@@ -207,7 +256,7 @@ impl TensorPool {
         view: &TensorView<'_>,
         fill: impl FnOnce(&mut File, &TensorView<'_>) -> io::Result<()> + Send + 'static,
     ) {
-        self.copy_and_push(target, view.dtype(), view.shape(), |out| view.copy_to(out), Box::new(fill), None);
+        self.copy_and_push(target, view.dtype(), view.shape(), |out| view.copy_to(out), Box::new(fill), Told::default());
     }
 
     /// Saves what `write` makes of a row-major tensor whose elements `fill` puts into memory of the pool. Memory that is
@@ -220,7 +269,7 @@ impl TensorPool {
         fill: impl FnOnce(&mut [u8]),
         write: impl FnOnce(&mut File, &TensorView<'_>) -> io::Result<()> + Send + 'static,
     ) {
-        self.copy_and_push(target, dtype, shape, fill, Box::new(write), None);
+        self.copy_and_push(target, dtype, shape, fill, Box::new(write), Told::default());
     }
 
     /// Saves a tensor of `size_bytes` that the pool may keep until it is written.
@@ -232,13 +281,13 @@ impl TensorPool {
         fill: impl FnOnce(&mut File, &TensorView<'_>) -> io::Result<()> + Send + 'static,
     ) {
         let memory = Memory::Held { tensor, size_bytes };
-        self.push(Job { target, memory, content: Content::Tensor(Box::new(fill)), promise: None });
+        self.push(Job { target, memory, content: Content::Tensor(Box::new(fill)), told: Told::default() });
     }
 
     /// Saves a text that is asked for when it is its turn.
     pub fn save_text(&self, target: Target, text: impl FnOnce() -> String + Send + 'static) {
         let content = Content::Text(Box::new(text));
-        self.push(Job { target, memory: Memory::Nothing, content, promise: None });
+        self.push(Job { target, memory: Memory::Nothing, content, told: Told::default() });
     }
 
     fn copy_and_push(
@@ -248,16 +297,21 @@ impl TensorPool {
         shape: &[usize],
         copy: impl FnOnce(&mut [u8]),
         fill: Fill,
-        promise: Option<FilePromise>,
+        told: Told,
     ) {
         let size_bytes = shape.iter().product::<usize>() * dtype.size_bytes();
         let Some(mut bytes) = self.wait_for_buffer(&target.path, size_bytes) else {
-            self.give_up(promise);
+            self.give_up(told.promise);
             return;
         };
         copy(&mut bytes[..size_bytes]);
         let memory = Memory::Buffer { bytes, dtype, shape: shape.to_vec() };
-        self.shared.lock().jobs.push_back(Job { target, memory, content: Content::Tensor(fill), promise });
+        let mut state = self.shared.lock();
+        // What was changed while it was copied is not what the key was made of; nor is that the tool's to mend.
+        let key = told.key.filter(|key| state.known.begin(key));
+        let told = Told { key, ..told };
+        state.push(Job { target, memory, content: Content::Tensor(fill), told });
+        drop(state);
         self.shared.work.notify_one();
     }
 
@@ -289,7 +343,7 @@ impl TensorPool {
     fn push(&self, job: Job) {
         let Some(mut state) = self.wait_for_room(&job.target.path, job.memory.cost()) else { return };
         state.begin(job.memory.cost());
-        state.jobs.push_back(job);
+        state.push(job);
         drop(state);
         self.shared.work.notify_one();
     }
@@ -304,12 +358,14 @@ impl TensorPool {
         PoolEnding(Arc::clone(&self.shared))
     }
 
-    /// Waits until everything saved so far is on disk. The first failure is reported once.
+    /// Waits until everything saved so far is on disk. The first failure is reported once. What is saved later gets files
+    /// of its own.
     pub fn drain(&self) -> Result<(), WriteError> {
         if self.is_foreign() {
             return Ok(());
         }
         self.wait();
+        self.shared.lock().known.forget();
         self.take_failure().map_or(Ok(()), Err)
     }
 
@@ -383,7 +439,7 @@ impl Drop for TensorPool {
 fn work(shared: &Shared) {
     let mut state = shared.lock();
     loop {
-        let Some(Job { target, memory, content, promise }) = state.next_job() else {
+        let Some(Job { target, memory, content, told }) = state.next_job() else {
             if state.stop && state.jobs.is_empty() {
                 return;
             }
@@ -401,13 +457,15 @@ fn work(shared: &Shared) {
                 .unwrap_or_else(|_| Err(io::Error::other("the writer panicked")))
         };
         let failure = done.err().map(|error| WriteError::new(&target.path, &error));
+        let reason = failure.as_ref().map(|failure| failure.reason.as_str()).or(given_up.as_deref());
         // Before the pool counts as being at rest: then no record is held back because of a file.
-        if let Some(promise) = promise {
-            promise.settle(failure.as_ref().map(|failure| failure.reason.as_str()).or(given_up.as_deref()));
+        if let Some(promise) = told.promise {
+            promise.settle(reason);
         }
+        let further = told.key.and_then(|key| name_again(shared, &key, &target.path, &memory, reason));
         state = shared.lock();
-        state.writing.retain(|path| *path != target.path);
-        if let Some(failure) = failure {
+        state.came(&target.path);
+        if let Some(failure) = failure.or(further) {
             state.failure.get_or_insert(failure);
             shared.failed.store(true, Ordering::Release);
         }
@@ -418,6 +476,45 @@ fn work(shared: &Shared) {
         }
         shared.done.notify_all();
     }
+}
+
+/// Gives a file all further names that were asked for while it was written, or says why there is none. Returns what
+/// could not be written.
+fn name_again(
+    shared: &Shared,
+    key: &ContentKey,
+    path: &Path,
+    memory: &Memory,
+    reason: Option<&str>,
+) -> Option<WriteError> {
+    let file = if reason.is_none() { WrittenFile::at(path).ok() } else { None };
+    let mut failure = None;
+    loop {
+        let names = shared.lock().known.names_or_end(key, file.as_ref());
+        if names.is_empty() {
+            return failure;
+        }
+        for (further, promise) in names {
+            let is_named = file.as_ref().is_some_and(|file| file.name_again(&further).is_ok());
+            let done = match reason {
+                Some(reason) => Err(reason.to_owned()),
+                None if is_named => Ok(()),
+                None => write_again(&further, memory).map_err(|error| {
+                    let error = WriteError::new(&further, &error);
+                    failure.get_or_insert(error).reason.clone()
+                }),
+            };
+            promise.settle(done.err().as_deref());
+            shared.lock().came(&further);
+        }
+    }
+}
+
+/// The elements once more, in a file of their own.
+fn write_again(path: &Path, memory: &Memory) -> io::Result<()> {
+    let fill = |file: &mut File, view: &TensorView<'_>| write_tensor(file, view);
+    let target = Target { path: path.to_owned(), modified: None };
+    write_file(&target, memory, Content::Tensor(Box::new(fill)))
 }
 
 #[cfg(test)]

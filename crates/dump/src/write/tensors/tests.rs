@@ -157,14 +157,7 @@ fn files_say_what_became_of_them() {
     assert!(late.reason().unwrap().contains("earlier failure: No such file"), "{late:?}");
     // Files that have not begun are given up when the pool is ended from elsewhere.
     let pool = TensorPool::new(1, 1 << 20).unwrap();
-    let (go, wait) = std::sync::mpsc::channel::<()>();
-    let (began, begin) = std::sync::mpsc::channel::<()>();
-    pool.save_text(Target { path: dir.path().join("c.txt"), modified: None }, move || {
-        let _ = began.send(());
-        let _ = wait.recv();
-        String::new()
-    });
-    begin.recv().unwrap();
+    let go = hold_up(&pool, dir.path().join("c.txt"));
     let waiting = pool.save(dir.path().join("d.pt"), &view);
     assert!(!waiting.is_settled());
     let ending = pool.ending();
@@ -209,4 +202,118 @@ fn a_tensor_that_memory_is_refused_for_ends_the_pool() {
     assert_eq!((error.kind, &error.path), (io::ErrorKind::OutOfMemory, &dir.path().join("huge.pt")));
     assert!(error.to_string().contains("hint: "), "{error}");
     assert!(good.is_written());
+}
+
+/// Holds up the only thread of a pool until the sender is used or dropped.
+fn hold_up(pool: &TensorPool, path: PathBuf) -> std::sync::mpsc::Sender<()> {
+    let (go, wait) = std::sync::mpsc::channel::<()>();
+    let (began, begin) = std::sync::mpsc::channel::<()>();
+    pool.save_text(Target { path, modified: None }, move || {
+        let _ = began.send(());
+        let _ = wait.recv();
+        String::new()
+    });
+    begin.recv().unwrap();
+    go
+}
+
+fn inode(path: &Path) -> u64 {
+    fs::metadata(path).unwrap().ino()
+}
+
+#[test]
+fn the_same_elements_are_one_file_with_several_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let pool = TensorPool::new(1, 1 << 20).unwrap();
+    let data: Vec<u8> = (0..24).collect();
+    let view = |dtype, shape| TensorView::contiguous(dtype, shape, &data).unwrap();
+    let go = hold_up(&pool, at("busy.txt"));
+    let first = pool.save(at("a.pt"), &view(DType::F32, vec![2, 3]));
+    let waiting = pool.save(at("b.pt"), &view(DType::F32, vec![2, 3]));
+    pool.save(at("other_shape.pt"), &view(DType::F32, vec![6]));
+    pool.save(at("other_dtype.pt"), &view(DType::I32, vec![2, 3]));
+    assert!(!first.is_settled() && !waiting.is_settled());
+    go.send(()).unwrap();
+    pool.wait();
+    assert!(first.is_written() && waiting.is_written());
+    let at_once = pool.save(at("c.pt"), &view(DType::F32, vec![2, 3]));
+    assert!(at_once.is_written());
+    assert_eq!((inode(&at("a.pt")), inode(&at("a.pt"))), (inode(&at("b.pt")), inode(&at("c.pt"))));
+    for other in ["other_shape.pt", "other_dtype.pt"] {
+        assert_ne!(inode(&at("a.pt")), inode(&at(other)));
+    }
+    for name in ["a.pt", "b.pt", "c.pt"] {
+        assert_eq!(load(&at(name)), (DType::F32, vec![2, 3], data.clone()));
+        assert_eq!(fs::metadata(at(name)).unwrap().mode() & 0o7777, 0o640);
+    }
+    // Later steps have files of their own.
+    pool.drain().unwrap();
+    pool.save(at("later.pt"), &view(DType::F32, vec![2, 3]));
+    pool.drain().unwrap();
+    assert_ne!(inode(&at("a.pt")), inode(&at("later.pt")));
+    assert!(pool.shared.lock().to_come.is_empty() && pool.shared.lock().writing.is_empty());
+}
+
+#[test]
+fn a_file_that_was_changed_or_is_gone_gets_no_more_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let pool = TensorPool::new(2, 1 << 20).unwrap();
+    let view = TensorView::contiguous(DType::U8, vec![3], &[1, 2, 3]).unwrap();
+    pool.save(at("a.pt"), &view);
+    pool.wait();
+    fs::write(at("a.pt"), "something else").unwrap();
+    pool.save(at("b.pt"), &view);
+    pool.wait();
+    fs::remove_file(at("b.pt")).unwrap();
+    pool.save(at("c.pt"), &view);
+    // There is such a file, which is replaced.
+    fs::write(at("d.pt"), "something else").unwrap();
+    pool.wait();
+    pool.save(at("d.pt"), &view);
+    pool.drain().unwrap();
+    assert_eq!(load(&at("c.pt")).2, [1, 2, 3]);
+    assert_eq!(load(&at("d.pt")).2, [1, 2, 3]);
+    assert_eq!(fs::read(at("a.pt")).unwrap(), b"something else");
+}
+
+#[test]
+fn of_two_files_of_one_name_the_last_stays_also_where_elements_are_known() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let pool = TensorPool::new(1, 1 << 20).unwrap();
+    let (one, two) = ([1u8; 3], [2u8; 3]);
+    let view = |data| TensorView::contiguous(DType::U8, vec![3], data).unwrap();
+    let go = hold_up(&pool, at("busy.txt"));
+    pool.save(at("one.pt"), &view(&one));
+    pool.save(at("two.pt"), &view(&two));
+    // As further names of files under way, and of one after the other.
+    pool.save(at("a.pt"), &view(&one));
+    pool.save(at("a.pt"), &view(&two));
+    pool.save(at("b.pt"), &view(&[3; 3]));
+    pool.save(at("b.pt"), &view(&one));
+    go.send(()).unwrap();
+    pool.wait();
+    pool.save(at("a.pt"), &view(&one));
+    pool.drain().unwrap();
+    assert_eq!((load(&at("a.pt")).2, load(&at("b.pt")).2), (vec![1; 3], vec![1; 3]));
+    assert_eq!((load(&at("one.pt")).2, load(&at("two.pt")).2), (vec![1; 3], vec![2; 3]));
+}
+
+#[test]
+fn further_names_of_a_file_that_fails_fail_with_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let pool = TensorPool::new(1, 1 << 20).unwrap();
+    let view = TensorView::contiguous(DType::U8, vec![3], &[1, 2, 3]).unwrap();
+    let go = hold_up(&pool, at("busy.txt"));
+    let first = pool.save(at("missing/a.pt"), &view);
+    let further = pool.save(at("b.pt"), &view);
+    go.send(()).unwrap();
+    pool.wait();
+    for file in [first, further] {
+        assert!(file.reason().unwrap().contains("No such file"), "{file:?}");
+    }
+    assert!(!at("b.pt").exists() && pool.shared.lock().to_come.is_empty());
 }
