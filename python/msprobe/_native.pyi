@@ -4,9 +4,10 @@ from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
 from types import FrameType
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 from msprobe.core.compare.options import Options
+from msprobe.core.framework import Adapter
 from msprobe.core.tensor import Described
 
 _Path = str | PathLike[str]
@@ -130,10 +131,32 @@ class LeafHook:
     def __call__(self, grad: Any) -> None: ...
 
 @final
+class Kind:
+    """How a value is encoded."""
+
+    NULL: ClassVar[Kind]
+    BOOL: ClassVar[Kind]
+    INT: ClassVar[Kind]
+    FLOAT: ClassVar[Kind]
+    STR: ClassVar[Kind]
+    SEQUENCE: ClassVar[Kind]
+    NAMED_TUPLE: ClassVar[Kind]
+    MAPPING: ClassVar[Kind]
+    DATACLASS: ClassVar[Kind]
+    TENSOR: ClassVar[Kind]
+    SPECIAL_TENSOR: ClassVar[Kind]
+    ARRAY: ClassVar[Kind]
+    SIZE: ClassVar[Kind]
+    DTYPE: ClassVar[Kind]
+    SLICE: ClassVar[Kind]
+    ELLIPSIS: ClassVar[Kind]
+    RARE: ClassVar[Kind]
+
+@final
 class Collector:
     """A run that is being collected. No method raises because of a value that cannot be recorded."""
 
-    def __new__(cls, config: Config, adapter: Any) -> Collector: ...
+    def __new__(cls, config: Config, adapter: Adapter) -> Collector: ...
     # Functions
     def add_api(self, stem: str) -> int: ...
     def api_begin(

@@ -40,7 +40,7 @@ pub struct ApiCall {
 
 #[derive(Debug)]
 pub(crate) struct Api {
-    /// `Torch.add`
+    /// Where the function lives, and its name.
     stem: String,
     pub(crate) calls: u64,
     rule: Rule,

@@ -5,12 +5,12 @@
 //! `gradients` and `variables`.
 
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use msprobe_dump::config::{Config, Level, SummaryMode, Task};
 use msprobe_dump::filter::{Filter, Unmatched};
-use msprobe_dump::write::{RecordId, SavedFile, StepSink, TensorPool};
+use msprobe_dump::write::{Header, RecordId, SavedFile, StepSink, TensorPool};
 use msprobe_tensor::{Statistics, TensorView, memory};
 
 use crate::api_events::{Api, ApiId};
@@ -18,6 +18,7 @@ use crate::backward::BackwardPasses;
 use crate::encoder::Saving;
 use crate::flight::Flight;
 use crate::fragment::{Body, Fill, Nothing};
+use crate::framework::Framework;
 use crate::gradients::GradientRecord;
 use crate::health::{Alarm, Watch};
 use crate::modules::{ModuleId, Modules, Pass, Running};
@@ -50,6 +51,7 @@ pub enum Finished {
 #[derive(Debug)]
 pub struct Collector {
     config: Config,
+    framework: Framework,
     /// Judges records for the flight recorder, if there is one.
     pub(crate) watch: Option<Watch>,
     stacks: Mutex<Stacks>,
@@ -108,8 +110,8 @@ impl Fill for Fetched<'_> {
 }
 
 impl Collector {
-    /// A run that collects what `config` says; tensor files are written by `pool`.
-    pub fn new(config: Config, pool: TensorPool) -> Collector {
+    /// A run under a framework that collects what `config` says; tensor files are written by `pool`.
+    pub fn new(config: Config, framework: Framework, pool: TensorPool) -> Collector {
         let state = State {
             filter: Filter::new(&config),
             apis: Vec::new(),
@@ -134,12 +136,27 @@ impl Collector {
             unmeasured: Unmeasured::default(),
         };
         let watch = config.flight_recorder.map(|recorder| Watch::new(recorder.ignore_masks));
-        Collector { config, watch, stacks: Mutex::default(), pool, state: Mutex::new(state) }
+        Collector { config, framework, watch, stacks: Mutex::default(), pool, state: Mutex::new(state) }
     }
 
     /// What is collected.
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// What it is collected from.
+    pub fn framework(&self) -> &Framework {
+        &self.framework
+    }
+
+    /// The head of the JSON files of a step.
+    pub fn header(&self, tensor_dir: Option<&Path>) -> Header {
+        Header {
+            task: self.config.task.as_str().to_owned(),
+            level: self.config.level.as_str().to_owned(),
+            framework: self.framework.name.clone(),
+            dump_data_dir: tensor_dir.map(|dir| dir.to_string_lossy().into_owned()),
+        }
     }
 
     /// The writers of tensor files.
@@ -201,7 +218,7 @@ impl Collector {
             Some(StepPlace { tensor_dir: Some(dir), .. }) => dir.join(file_name),
             _ => return SavedFile::unwritten("there is no directory for tensor files"),
         };
-        let file = self.pool.save(path, view);
+        let file = self.pool.save(path, view, self.framework.tensor_format);
         if self.config.task == Task::OverflowCheck {
             self.state().overflow_files.insert(file_name.to_owned(), file.clone());
         }

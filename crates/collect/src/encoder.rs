@@ -1,6 +1,6 @@
 //! Values of a call as they are written: the caller walks its objects and tells each one to an [`Encoder`].
 
-use msprobe_dump::names::Category;
+use msprobe_dump::names::{Category, TensorFormat};
 use msprobe_dump::write::{JsonText, SavedFile, tensor_file_name};
 
 use crate::fragment::{Fragment, MEMBER_DEPTH, RECORD_DEPTH};
@@ -41,7 +41,7 @@ pub enum Figures<'a> {
 /// A tensor as it is described in a record.
 #[derive(Debug)]
 pub struct TensorValue<'a> {
-    /// `torch.Tensor`, `numpy.ndarray`, …
+    /// Its type: the framework's word for a tensor, or `numpy.ndarray`.
     pub kind: &'a str,
     /// The name of its dtype, as its framework writes it.
     pub dtype: &'a str,
@@ -65,7 +65,7 @@ pub struct TensorValue<'a> {
 /// What there is to say of a tensor whose elements do not lie in memory as they count. Nothing, for most.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Form<'a> {
-    /// How they are kept: `torch.sparse_coo`, `nested torch.jagged`, the class of a wrapper.
+    /// How they are kept: sparse, nested, the class of a wrapper.
     pub layout: Option<&'a str>,
     /// The shapes of the parts of a nested tensor, as JSON.
     pub parts: Option<&'a str>,
@@ -108,6 +108,7 @@ pub struct Encoder {
     path: String,
     path_ends: Vec<usize>,
     saving: Saving,
+    tensor_format: TensorFormat,
     findings: Findings,
     unmeasured: Vec<(String, String)>,
     leaves: usize,
@@ -151,6 +152,7 @@ impl Encoder {
             path: String::new(),
             path_ends: Vec::new(),
             saving,
+            tensor_format: TensorFormat::Npy,
             findings: Findings::default(),
             unmeasured: Vec::new(),
             leaves: 0,
@@ -165,6 +167,13 @@ impl Encoder {
         encoder
     }
 
+    /// With tensor files in a framework's own format instead of numpy's.
+    #[must_use]
+    pub fn with_format(mut self, tensor_format: TensorFormat) -> Encoder {
+        self.tensor_format = tensor_format;
+        self
+    }
+
     /// Whether tensors are to be saved now.
     pub fn saves_now(&self) -> bool {
         self.saving == Saving::Now
@@ -177,7 +186,7 @@ impl Encoder {
 
     /// The file name of a tensor at the place now, the same in the record and on disk.
     pub fn tensor_file(&self) -> String {
-        tensor_file_name(format!("{}{}.pt", self.stem, self.path))
+        tensor_file_name(format!("{}{}.{}", self.stem, self.path, self.tensor_format))
     }
 
     /// The tensor that is told next is being saved: its record is not shown before it is known what became of the file.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use msprobe_dump::config::{FlightRecorder, Keeps};
 use msprobe_dump::names::Step;
 use msprobe_dump::write::{
-    FlightLog, Header, HeldError, HeldLimits, HeldPlace, Holding, Marker, RecordId, Signals, StepSink,
+    FlightLog, HeldError, HeldLimits, HeldPlace, Holding, Marker, RecordId, Signals, StepSink,
 };
 
 use crate::collector::{Collector, Finished, State, StepPlace};
@@ -253,13 +253,7 @@ impl State {
     ) -> Option<Written> {
         let log = Arc::clone(&self.flight.as_ref()?.log);
         let (steps, has_running) = log.take(wanted);
-        let config = collector.config();
-        let header = Header {
-            task: config.task.as_str().to_owned(),
-            level: config.level.as_str().to_owned(),
-            framework: "pytorch".to_owned(),
-            dump_data_dir: None,
-        };
+        let header = collector.header(None);
         let mut written = Written { has_running, ..Written::default() };
         let count = steps.len();
         for (index, held) in steps.into_iter().enumerate() {

@@ -134,7 +134,7 @@ impl Fragment {
             match &hole.kind {
                 HoleKind::Statistics { ticket, depth, .. } => {
                     out.text.push_str(&members(*depth, |json| {
-                        write_statistics(json, &fill.statistics(*ticket), NumberStyle::Torch, false);
+                        write_statistics(json, &fill.statistics(*ticket), NumberStyle::Tensor, false);
                     }));
                 }
                 HoleKind::DataName { name, depth } => {

@@ -143,7 +143,7 @@ pub(crate) enum Rule {
 }
 
 impl Rule {
-    /// Of a function by its stem, as `Torch.empty`.
+    /// Of a function by its stem: where it lives, and its name.
     pub(crate) fn of(stem: &str) -> Rule {
         let (family, name) = stem.split_once('.').unwrap_or(("", stem));
         let function = name.rsplit('.').next().unwrap_or(name);

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! caller's objects --Encoder--> Encoded --Collector--> records in order --StepWriter--> dump.json, …
-//!                  \--TensorView----------------------------------------TensorPool--> *.pt
+//!                  \--TensorView----------------------------------------TensorPool--> tensor files
 //! ```
 
 mod api_events;
@@ -12,6 +12,7 @@ mod collector;
 mod encoder;
 mod flight;
 mod fragment;
+mod framework;
 mod gradients;
 mod health;
 mod measure;
@@ -31,6 +32,7 @@ pub use encoder::{
     TooDeep,
 };
 pub use flight::Occasion;
+pub use framework::Framework;
 pub use measure::{Measured, NumberStyle, measure};
 pub use module_events::ModuleCall;
 pub use modules::{ModuleId, Pass};

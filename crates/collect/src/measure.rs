@@ -74,21 +74,21 @@ pub fn measure(view: &TensorView<'_>, with_crc32: bool) -> Measured {
 /// How the numbers of a tensor are told apart in JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NumberStyle {
-    /// PyTorch: integers of a tensor with dimensions are written as floats, as long as that is exact; a bool
+    /// Tensors of a framework: integers of one with dimensions are written as floats, as long as that is exact; a bool
     /// tensor has neither mean nor norm.
-    Torch,
-    /// numpy: integers stay integers, bools are averaged as 0 and 1.
-    Numpy,
+    Tensor,
+    /// Arrays of numpy: integers stay integers, bools are averaged as 0 and 1.
+    Array,
 }
 
 /// `Max`, `Min`, `Mean` and `Norm`.
 pub(crate) fn write_statistics(json: &mut JsonText, stats: &Statistics, style: NumberStyle, is_scalar: bool) {
-    let keeps_integers = is_scalar || style == NumberStyle::Numpy;
+    let keeps_integers = is_scalar || style == NumberStyle::Array;
     let (mean, norm) = match style {
-        NumberStyle::Numpy => {
+        NumberStyle::Array => {
             (of_bools(stats, |ones, count| ones / count), of_bools(stats, |ones, _| ones.sqrt()))
         }
-        NumberStyle::Torch => (None, None),
+        NumberStyle::Tensor => (None, None),
     };
     for (key, number) in
         [("Max", stats.max), ("Min", stats.min), ("Mean", mean.or(stats.mean)), ("Norm", norm.or(stats.norm))]

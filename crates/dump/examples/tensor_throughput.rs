@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use msprobe_dump::names::TensorFormat;
 use msprobe_dump::write::TensorPool;
 use msprobe_tensor::{DType, TensorView};
 
@@ -19,7 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let pool = TensorPool::new(threads, 64 << 20)?;
     let start = Instant::now();
     for file in 0..files {
-        pool.save(dir.join(format!("Tensor.add.{file}.forward.input.0.pt")), &view);
+        pool.save(dir.join(format!("Tensor.add.{file}.forward.input.0.pt")), &view, TensorFormat::Pt);
     }
     let saved_secs = start.elapsed().as_secs_f64();
     pool.drain()?;

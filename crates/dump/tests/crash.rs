@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use msprobe_dump::names::{Rank, Step};
+use msprobe_dump::names::{Rank, Step, TensorFormat};
 use msprobe_dump::write::{
     Files, FlightLog, Header, HeldLimits, HeldPlace, JsonText, RecordBody, StepSink, StepWriter, TensorPool,
 };
@@ -238,7 +238,11 @@ fn naming(
     file: &str,
     data: &[u8],
 ) -> Result<RecordBody, Box<dyn std::error::Error>> {
-    let saved = pool.save(dir.join(file), &TensorView::contiguous(DType::U8, vec![data.len()], data)?);
+    let saved = pool.save(
+        dir.join(file),
+        &TensorView::contiguous(DType::U8, vec![data.len()], data)?,
+        TensorFormat::Pt,
+    );
     let mut text = JsonText::new(2);
     text.begin_object();
     text.key("size");

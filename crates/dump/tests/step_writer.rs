@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use msprobe_dump::names::TensorFormat;
 use msprobe_dump::write::{
     FLUSH_INTERVAL, Files, HOLD_BYTES, HOLD_TIME, Header, JsonText, QUEUE_BYTES, RecordBody, StepSink,
     StepWriter, Target, TensorPool,
@@ -365,7 +366,7 @@ fn files_that_are_created_later_are_the_same() {
 fn naming(pool: &TensorPool, dir: &Path, name: &str, bytes: usize) -> RecordBody {
     let data = vec![1u8; bytes];
     let view = TensorView::contiguous(DType::U8, vec![bytes], &data).unwrap();
-    let file = pool.save(dir.join(name), &view);
+    let file = pool.save(dir.join(name), &view, TensorFormat::Pt);
     let mut text = JsonText::new(2);
     text.begin_object();
     text.key("data_name");

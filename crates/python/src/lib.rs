@@ -54,6 +54,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(compare::merge_tables, module)?)?;
     gradients::register(module)?;
     key_data::register(module)?;
+    module.add_class::<collect::Kind>()?;
     module.add_class::<collect::Collector>()?;
     module.add_class::<collect::ApiCall>()?;
     module.add_class::<collect::ApiBackward>()?;

@@ -336,16 +336,25 @@ impl<'a> TensorView<'a> {
         });
     }
 
-    /// Copies the elements of an 8-bit float tensor as little-endian float32, row-major, to the front of `out`, as
-    /// many as fit. Tensors of other dtypes are left alone.
-    pub fn copy_float8_to_f32(&self, out: &mut [u8]) {
-        let Some(table) = decode_table(self.dtype) else { return };
+    /// Copies the elements of an 8-bit float or bfloat16 tensor as little-endian float32, row-major, to the front of
+    /// `out`, as many as fit. Tensors of other dtypes are left alone.
+    pub fn copy_widened(&self, out: &mut [u8]) {
         let mut wide = out.chunks_exact_mut(size_of::<f32>());
-        self.for_each_bytes(0..self.numel, |codes| {
-            for (&code, wide) in codes.iter().zip(&mut wide) {
-                wide.copy_from_slice(&table[usize::from(code)].to_le_bytes());
-            }
-        });
+        if let Some(table) = decode_table(self.dtype) {
+            self.for_each_bytes(0..self.numel, |codes| {
+                for (&code, wide) in codes.iter().zip(&mut wide) {
+                    wide.copy_from_slice(&table[usize::from(code)].to_le_bytes());
+                }
+            });
+        } else if self.dtype == DType::BF16 {
+            self.for_each_bytes(0..self.numel, |halves| {
+                for (half, wide) in halves.chunks_exact(2).zip(&mut wide) {
+                    // A bfloat16 is the upper half of a float32.
+                    wide[..2].fill(0);
+                    wide[2..].copy_from_slice(half);
+                }
+            });
+        }
     }
 
     /// [`try_for_each_bytes`](Self::try_for_each_bytes) for visitors that cannot fail.

@@ -14,6 +14,7 @@ use msprobe_tensor::{DType, TensorView, hash128};
 
 use super::saved_file::FilePromise;
 use crate::hash::FastMap;
+use crate::names::TensorFormat;
 
 /// More files than this are not remembered.
 const MOST_FILES: usize = 1 << 16;
@@ -24,13 +25,18 @@ pub(super) struct ContentKey {
     hash: u128,
     dtype: DType,
     shape: Box<[usize]>,
+    format: TensorFormat,
 }
 
 impl ContentKey {
     /// Of elements that lie in one piece; reading others twice costs more than it saves.
-    pub(super) fn of(view: &TensorView<'_>) -> Option<ContentKey> {
+    pub(super) fn of(view: &TensorView<'_>, format: TensorFormat) -> Option<ContentKey> {
         view.as_bytes()?;
-        Some(ContentKey { hash: hash128(view), dtype: view.dtype(), shape: view.shape().into() })
+        Some(ContentKey { hash: hash128(view), dtype: view.dtype(), shape: view.shape().into(), format })
+    }
+
+    pub(super) fn format(&self) -> TensorFormat {
+        self.format
     }
 }
 

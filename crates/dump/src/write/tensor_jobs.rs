@@ -6,11 +6,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use msprobe_tensor::files::{npy, pt_write};
 use msprobe_tensor::{DType, TensorView, ViewError};
 
 use super::partial::PartialFile;
 use super::same_content::ContentKey;
 use super::saved_file::FilePromise;
+use crate::names::TensorFormat;
 
 /// What a file under way costs at least, so that many tiny ones are bounded too.
 pub(super) const LEAST_BYTES: usize = 4096;
@@ -90,6 +92,20 @@ impl Memory {
 /// What so much memory counts in the budget.
 pub(super) fn cost(buffer_bytes: usize) -> usize {
     buffer_bytes.max(LEAST_BYTES)
+}
+
+/// The dtype a tensor has in a file: 8-bit floats are widened to float32, and bfloat16 where there is no such thing.
+pub(super) fn stored_dtype(dtype: DType, format: TensorFormat) -> DType {
+    let is_widened = dtype.is_float8() || (dtype == DType::BF16 && format == TensorFormat::Npy);
+    if is_widened { DType::F32 } else { dtype }
+}
+
+/// Writes a tensor as the frameworks of a format do.
+pub(super) fn write_tensor(file: &mut File, view: &TensorView<'_>, format: TensorFormat) -> io::Result<()> {
+    match format {
+        TensorFormat::Pt => pt_write::write_tensor(file, view),
+        TensorFormat::Npy => npy::write(file, view),
+    }
 }
 
 /// Writes a file under a temporary name, which becomes its real one when the file is whole.

@@ -19,14 +19,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use msprobe_tensor::files::pt_write::write_tensor;
 use msprobe_tensor::{DType, TensorView, memory};
 
 use super::error::WriteError;
 use super::same_content::{ContentKey, KnownFiles, Search, WrittenFile};
 use super::saved_file::{FilePromise, SavedFile};
-use super::tensor_jobs::{Content, Fill, HostTensor, Job, LEAST_BYTES, Memory, Target, Told, cost, write_file};
+use super::tensor_jobs::{
+    Content, Fill, HostTensor, Job, LEAST_BYTES, Memory, Target, Told, cost, stored_dtype, write_file,
+    write_tensor,
+};
 use crate::hash::FastMap;
+use crate::names::TensorFormat;
 
 /// The pool. Shared between threads by reference.
 #[derive(Debug)]
@@ -205,11 +208,11 @@ impl TensorPool {
         Ok(pool)
     }
 
-    /// Saves a tensor as a `.pt` file under `path`, replacing one of that name; 8-bit floats are saved as float32.
-    /// Returns when its elements are copied. The directory must exist.
-    pub fn save(&self, path: PathBuf, view: &TensorView<'_>) -> SavedFile {
+    /// Saves a tensor under `path`, replacing a file of that name. Returns when its elements are copied. The directory must
+    /// exist.
+    pub fn save(&self, path: PathBuf, view: &TensorView<'_>, format: TensorFormat) -> SavedFile {
         let (file, promise) = SavedFile::promised();
-        let key = ContentKey::of(view);
+        let key = ContentKey::of(view, format);
         let promise = match &key {
             Some(key) => match self.name_again(key, &path, promise) {
                 Search::Named | Search::Later => return file,
@@ -217,16 +220,16 @@ impl TensorPool {
             },
             None => promise,
         };
-        let dtype = if view.dtype().is_float8() { DType::F32 } else { view.dtype() };
+        let dtype = stored_dtype(view.dtype(), format);
         let copy = |out: &mut [u8]| {
             if dtype == view.dtype() {
                 view.copy_to(out);
             } else {
-                view.copy_float8_to_f32(out);
+                view.copy_widened(out);
             }
         };
         let target = Target { path, modified: None };
-        let fill = |file: &mut File, view: &TensorView<'_>| write_tensor(file, view);
+        let fill = move |file: &mut File, view: &TensorView<'_>| write_tensor(file, view, format);
         let told = Told { key, promise: Some(promise) };
         self.copy_and_push(target, dtype, view.shape(), copy, Box::new(fill), told);
         file
@@ -256,7 +259,14 @@ impl TensorPool {
         view: &TensorView<'_>,
         fill: impl FnOnce(&mut File, &TensorView<'_>) -> io::Result<()> + Send + 'static,
     ) {
-        self.copy_and_push(target, view.dtype(), view.shape(), |out| view.copy_to(out), Box::new(fill), Told::default());
+        self.copy_and_push(
+            target,
+            view.dtype(),
+            view.shape(),
+            |out| view.copy_to(out),
+            Box::new(fill),
+            Told::default(),
+        );
     }
 
     /// Saves what `write` makes of a row-major tensor whose elements `fill` puts into memory of the pool. Memory that is
@@ -499,7 +509,7 @@ fn name_again(
             let done = match reason {
                 Some(reason) => Err(reason.to_owned()),
                 None if is_named => Ok(()),
-                None => write_again(&further, memory).map_err(|error| {
+                None => write_again(&further, memory, key.format()).map_err(|error| {
                     let error = WriteError::new(&further, &error);
                     failure.get_or_insert(error).reason.clone()
                 }),
@@ -511,8 +521,8 @@ fn name_again(
 }
 
 /// The elements once more, in a file of their own.
-fn write_again(path: &Path, memory: &Memory) -> io::Result<()> {
-    let fill = |file: &mut File, view: &TensorView<'_>| write_tensor(file, view);
+fn write_again(path: &Path, memory: &Memory, format: TensorFormat) -> io::Result<()> {
+    let fill = move |file: &mut File, view: &TensorView<'_>| write_tensor(file, view, format);
     let target = Target { path: path.to_owned(), modified: None };
     write_file(&target, memory, Content::Tensor(Box::new(fill)))
 }

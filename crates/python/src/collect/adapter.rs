@@ -1,15 +1,19 @@
-//! What the framework's Python adapter knows and Rust asks for: kinds of values, and everything that is too rare
-//! to be worth knowing here. See `msprobe.pytorch.hooks.adapter`.
+//! What a framework's Python adapter knows and Rust asks for: kinds of values, and everything that is too rare
+//! to be worth knowing here. The contract is `msprobe.core.framework`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use msprobe_collect::Framework;
+use msprobe_dump::names::TensorFormat;
 use msprobe_tensor::DType;
+use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-/// How a value is encoded. The numbers are shared with the adapter.
+/// How a value is encoded.
+#[pyclass(frozen, eq, from_py_object, module = "msprobe._native", rename_all = "SCREAMING_SNAKE_CASE")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// `null`: nothing is known about it, or nothing is worth telling.
@@ -25,42 +29,19 @@ pub(crate) enum Kind {
     Mapping,
     /// an object with its fields
     Dataclass,
-    /// exactly a tensor or a parameter
+    /// a tensor of the framework itself, as `msprobe.core.framework.Tensor` says
     Tensor,
     /// any subclass of a tensor
     SpecialTensor,
     Array,
+    /// the sizes of a tensor
     Size,
+    #[pyo3(name = "DTYPE")]
     DType,
     Slice,
     Ellipsis,
     /// the adapter encodes it
     Rare,
-}
-
-impl Kind {
-    fn from_number(number: u8) -> Kind {
-        const KINDS: [Kind; 17] = [
-            Kind::Null,
-            Kind::Bool,
-            Kind::Int,
-            Kind::Float,
-            Kind::Str,
-            Kind::Sequence,
-            Kind::NamedTuple,
-            Kind::Mapping,
-            Kind::Dataclass,
-            Kind::Tensor,
-            Kind::SpecialTensor,
-            Kind::Array,
-            Kind::Size,
-            Kind::DType,
-            Kind::Slice,
-            Kind::Ellipsis,
-            Kind::Rare,
-        ];
-        KINDS.get(number as usize).copied().unwrap_or(Kind::Null)
-    }
 }
 
 /// A dtype object and what it means here.
@@ -123,6 +104,16 @@ impl Adapter {
         })
     }
 
+    /// The framework it speaks for.
+    pub(crate) fn framework(&self, py: Python<'_>) -> PyResult<Framework> {
+        let words: Words = self.object(py).getattr(intern!(py, "framework"))?.extract()?;
+        let tensor_format = TensorFormat::from_word(&words.tensor_format).ok_or_else(|| {
+            PyValueError::new_err(format!("{:?} is no format of tensor files", words.tensor_format))
+        })?;
+        let Words { name, tensor_type, size_type, .. } = words;
+        Ok(Framework { name, tensor_type, size_type, tensor_format })
+    }
+
     /// Until it is dropped, nobody sees what is asked of the framework for the tool's own sake.
     pub(crate) fn unseen<'py>(&self, py: Python<'py>) -> Unseen<'py> {
         let guard = self.unseen.bind(py).call0().ok();
@@ -140,8 +131,7 @@ impl Adapter {
             return Ok(*kind);
         }
         let py = value.py();
-        let number: u8 = self.object(py).call_method1(intern!(py, "kind"), (&class,))?.extract()?;
-        let kind = Kind::from_number(number);
+        let kind: Kind = self.object(py).call_method1(intern!(py, "kind"), (&class,))?.extract()?;
         self.kinds.lock().unwrap_or_else(PoisonError::into_inner).insert(key, (kind, class.unbind()));
         Ok(kind)
     }
@@ -250,7 +240,16 @@ impl Adapter {
     }
 }
 
-/// See [`Adapter::form`], and `msprobe.pytorch.hooks.forms.Form` for what each means.
+/// `msprobe.core.framework.Framework`
+#[derive(FromPyObject)]
+struct Words {
+    name: String,
+    tensor_type: String,
+    size_type: String,
+    tensor_format: String,
+}
+
+/// See [`Adapter::form`], and `msprobe.core.framework.Form` for what each means.
 #[derive(FromPyObject)]
 pub(crate) struct Form<'py> {
     pub(crate) plain: Option<Bound<'py, PyAny>>,

@@ -21,6 +21,7 @@ use msprobe_tensor::memory::Fund;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
+pub(crate) use self::adapter::Kind;
 pub(crate) use self::api::{ApiBackward, ApiCall};
 pub(crate) use self::module::{ModuleCall, ParameterHook};
 use self::session::Session;
@@ -54,9 +55,10 @@ impl Collector {
             .build()
             .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
         let pool = TensorPool::new(cores.min(TENSOR_THREADS), TENSOR_BUDGET_BYTES)?;
-        let collector = msprobe_collect::Collector::new(config.get().inner.clone(), pool);
-        let describe = py.import("msprobe.core.tensor")?.getattr("describe")?.unbind();
         let adapter = adapter::Adapter::new(adapter)?;
+        let framework = adapter.framework(py)?;
+        let collector = msprobe_collect::Collector::new(config.get().inner.clone(), framework, pool);
+        let describe = py.import("msprobe.core.tensor")?.getattr("describe")?.unbind();
         Ok(Collector { session: Arc::new(Session::new(collector, adapter, threads, describe)) })
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use msprobe_collect::{Occasion, StepPlace};
 use msprobe_dump::config::{Level, Task};
 use msprobe_dump::names::{Rank, Step};
-use msprobe_dump::write::{Files, Header, HeldPlace, LayoutError, StepDir, StepWriter};
+use msprobe_dump::write::{Files, HeldPlace, LayoutError, StepDir, StepWriter};
 use msprobe_tensor::{Number, Statistics};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
@@ -45,12 +45,7 @@ impl Collector {
             Ok::<_, LayoutError>((dir, tensor_dir))
         });
         let (dir, tensor_dir) = created.map_err(|error| layout_exception(py, &error))?;
-        let header = Header {
-            task: config.task.as_str().to_owned(),
-            level: config.level.as_str().to_owned(),
-            framework: "pytorch".to_owned(),
-            dump_data_dir: tensor_dir.as_ref().map(|dir| dir.to_string_lossy().into_owned()),
-        };
+        let header = session.collector.header(tensor_dir.as_deref());
         let files = if is_debug { Files::Debug } else { Files::Dump };
         let pool = tensor_dir.as_ref().map(|_| session.collector.pool());
         let writer = py.detach(|| {

@@ -25,7 +25,7 @@ pub(crate) struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     pub(crate) fn new(session: &'a Session, encoder: Encoder) -> Walk<'a> {
-        Walk { session, encoder }
+        Walk { session, encoder: encoder.with_format(session.collector.framework().tensor_format) }
     }
 
     /// All elements of a tuple, as a list.
@@ -145,7 +145,7 @@ impl<'a> Walk<'a> {
                     self.encoder.end_map();
                 }
             },
-            Kind::Tensor => self.tensor(value, &Appearance::plain())?,
+            Kind::Tensor => self.tensor(value, &Appearance::plain(self.session))?,
             Kind::SpecialTensor => self.special_tensor(value)?,
             Kind::Array => self.array(value)?,
             Kind::Size => {
@@ -153,7 +153,7 @@ impl<'a> Walk<'a> {
                 let json = self.encoder.json();
                 json.begin_object();
                 json.key("type");
-                json.string("torch.Size");
+                json.string(&self.session.collector.framework().size_type);
                 json.key("value");
                 json.begin_array();
                 for size in sizes {
@@ -308,7 +308,7 @@ impl<'a> Walk<'a> {
             dtype: &dtype.name,
             shape: &form.shape,
             requires_grad: Some(requires_grad),
-            style: NumberStyle::Torch,
+            style: NumberStyle::Tensor,
             figures,
             placement: appearance.placement,
             form: Form {
@@ -334,7 +334,7 @@ impl<'a> Walk<'a> {
             dtype: &tensor.dtype.name,
             shape: &tensor.shape,
             requires_grad: Some(requires_grad),
-            style: NumberStyle::Torch,
+            style: NumberStyle::Tensor,
             figures,
             placement: appearance.placement,
             form: Form::default(),
@@ -363,7 +363,7 @@ impl<'a> Walk<'a> {
             dtype: &dtype,
             shape: &shape,
             requires_grad: None,
-            style: NumberStyle::Numpy,
+            style: NumberStyle::Array,
             figures: Figures::Known(&measured),
             placement: None,
             form: Form { unmeasured: unmeasured.as_deref(), ..Form::default() },
@@ -444,9 +444,10 @@ struct Appearance<'a> {
     requires_grad: Option<bool>,
 }
 
-impl Appearance<'_> {
-    fn plain() -> Appearance<'static> {
-        Appearance { kind: "torch.Tensor", placement: None, requires_grad: None }
+impl<'a> Appearance<'a> {
+    fn plain(session: &'a Session) -> Appearance<'a> {
+        let kind = &session.collector.framework().tensor_type;
+        Appearance { kind, placement: None, requires_grad: None }
     }
 }
 

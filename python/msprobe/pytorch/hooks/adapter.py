@@ -5,53 +5,23 @@ from __future__ import annotations
 import binascii
 import ctypes
 import dataclasses
-import enum
 import os
 import time
 import traceback
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any, Callable, NamedTuple
+from typing import Any, Callable
 
 import torch
 import torch.distributed as dist
 
 from msprobe.core.common.log import logger
+from msprobe.core.framework import Form, Framework, Kind, Special
 from msprobe.pytorch.hooks import compiling, forms, frames
 from msprobe.pytorch.hooks.replacing import bare
 from msprobe.pytorch.hooks.window import Window, unseen
 
-
-class Kind(enum.IntEnum):
-    """How a value is encoded; the numbers are those in ``crates/python/src/collect/adapter.rs``."""
-
-    NULL = 0
-    BOOL = 1
-    INT = 2
-    FLOAT = 3
-    STR = 4
-    SEQUENCE = 5
-    NAMED_TUPLE = 6
-    MAPPING = 7
-    DATACLASS = 8
-    TENSOR = 9
-    SPECIAL_TENSOR = 10
-    ARRAY = 11
-    SIZE = 12
-    DTYPE = 13
-    SLICE = 14
-    ELLIPSIS = 15
-    RARE = 16
-
-
-class Special(NamedTuple):
-    """A tensor of a class of its own."""
-
-    plain: torch.Tensor | None
-    kind: str
-    mesh: list[int] | None
-    placements: list[tuple[str, int | None, str | None]]
-
+PYTORCH = Framework("pytorch", "torch.Tensor", "torch.Size", "pt")
 
 # What devices can reduce.
 _DEVICE_INTEGERS = {torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64}
@@ -83,7 +53,9 @@ def _team() -> tuple[int, int] | None:
 
 
 class Adapter:
-    """The framework's side of a collection."""
+    """PyTorch's side of a collection, as ``msprobe.core.framework.Adapter`` asks for it."""
+
+    framework = PYTORCH
 
     def __init__(self, window: Window, error_log: Callable[[], str | None]) -> None:
         # Asked for the tool's own sake, also where that is nobody's business.
@@ -111,9 +83,9 @@ class Adapter:
         node = _node()
         return _NEWEST if node is None else int(node._sequence_nr())
 
-    def kind(self, cls: type) -> int:
+    def kind(self, cls: type) -> Kind:
         """How values of a class are encoded."""
-        return int(_kind(cls))
+        return _kind(cls)
 
     def rare(self, value: Any, key: str | None) -> Any:
         """A value as plain dicts, lists and scalars."""
@@ -154,7 +126,7 @@ class Adapter:
                 return Special(None, "torch.Tensor", None, [])
             return Special(forms.as_plain(tensor), "torch.Tensor", None, [])
 
-    def form(self, tensor: torch.Tensor, whole: bool) -> forms.Form:
+    def form(self, tensor: torch.Tensor, whole: bool) -> Form:
         """What can be measured of a tensor that cannot be read where it lies."""
         with self._quiet():
             return forms.form_of(tensor, whole)

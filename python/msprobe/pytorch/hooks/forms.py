@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import math
-from typing import Any, Callable, NamedTuple
+from typing import Any, Callable
 
 import torch
+
+from msprobe.core.framework import Form
 
 # Beyond this a sparse tensor is not made dense for a file or a checksum. Its statistics need no dense form.
 MAX_DENSE_BYTES = 512 << 20
@@ -26,27 +28,6 @@ _SPARSE = {
     for name in ("sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc")
     if hasattr(torch, name)
 }
-
-
-class Form(NamedTuple):
-    """What can be measured of a tensor, as ``crates/python/src/collect/adapter.rs`` reads it."""
-
-    plain: torch.Tensor | None
-    """Its elements, laid out plainly; none if they cannot be had."""
-    shape: list[int]
-    """As it is recorded."""
-    zeros: int = 0
-    """Elements that are zero without being stored."""
-    whole: torch.Tensor | None = None
-    """What files and checksums are of, where that is more than ``plain``; only if it was asked for."""
-    too_large: str | None = None
-    """Why there is no ``whole``."""
-    layout: str | None = None
-    """How the elements are kept, where that is not plainly."""
-    parts: str | None = None
-    """The shapes of the parts of a nested tensor, as JSON."""
-    unmeasured: str | None = None
-    """Why there is no ``plain``, unless there are no elements at all."""
 
 
 class Unmeasurable(Exception):
