@@ -121,6 +121,7 @@ wheel: $(RELEASE)/.tools ## dist/*.whl, for Linux with glibc 2.17 or newer and P
 	$(call say,building the wheel)
 	rm -f dist/*.whl
 	PATH=$(CURDIR)/$(RELEASE)/bin:$$PATH maturin build --release --locked --quiet --zig --compatibility manylinux2014 --out dist
+	$(RELEASE)/bin/auditwheel show dist/*.whl
 	cd dist && sha256sum msprobe* > SHA256SUMS
 
 dist: wheel ## dist/: the wheel, the binary without shared libraries, checksums

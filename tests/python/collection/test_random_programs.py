@@ -18,6 +18,8 @@ import pytest
 from tests.python.collection import runs
 from tests.python.compare.faults.score import binary
 
+pytestmark = pytest.mark.slow
+
 FIRST = int(os.environ.get("MSPROBE_FUZZ_FIRST", "0"))
 SEEDS = range(FIRST, FIRST + int(os.environ.get("MSPROBE_FUZZ_SEEDS", "16")))
 PROGRAMS = 8
