@@ -1,4 +1,4 @@
-"""What holds for all tests: instructions PyTorch may use, also in processes that tests start; what is slow."""
+"""What holds for all tests: instructions PyTorch may use, also in processes tests start; what is slow."""
 
 import os
 
