@@ -1,4 +1,4 @@
-# Everything a fresh machine needs is installed from here: cargo, python3, gcc and make are enough.
+# Everything a fresh machine needs is installed from here: cargo, python3 (3.11 or newer), gcc and make are enough.
 # Each target says what it is doing and costs little when there is nothing to do.
 
 SHELL := bash
@@ -9,16 +9,31 @@ SHELL := bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# What builds and checks a release has an environment of its own, so that it is ready before PyTorch is.
+RELEASE := .venv-release
 FUZZ_SECONDS ?= 120
 
 say = @printf '\033[1m==> %s\033[0m\n' "$(1)"
+# Every package is pinned, with the hashes of its files, so there is nothing to resolve.
+pip-install = -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r
 
-RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock rust-toolchain.toml
+# All that goes into the binary and the extension, scripts and styles of pages included.
+SOURCES := $(shell find crates $(wildcard web) -type f -not -path '*/tests/*' -not -path '*/node_modules/*') \
+	Cargo.toml Cargo.lock rust-toolchain.toml
 
-.PHONY: help build demo test test-rust test-python test-install lint bench fuzz fmt clean
+# cargo-nextest runs the tests of all crates at the same time, and reports how long each took.
+HAS_NEXTEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo yes)
+cargo-test := $(if $(HAS_NEXTEST),cargo nextest run --locked --cargo-quiet --status-level fail,cargo test --locked --quiet)
+only-tensor := $(if $(HAS_NEXTEST),-E 'package(msprobe-tensor)',-p msprobe-tensor)
+PYTEST := $(BIN)/python -m pytest -q -n auto --dist loadfile
+RUST_REPORT := target/nextest/default/junit.xml
+PYTHON_REPORT := target/pytest.xml
+
+.PHONY: help build demo check test-fast test test-rust-half test-rust test-portable test-python test-install \
+	lint lint-rust bench fuzz audit lock wheel dist fmt clean
 
 help: ## Show this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
 
 build: target/release/msprobe $(VENV)/.package ## The binary and a venv with the package and PyTorch
 
@@ -26,30 +41,55 @@ demo: build ## The main job, end to end
 	$(call say,demo)
 	@demo/run.sh
 
-test: lint test-rust test-python test-install ## All tests
+check: lint-rust ## Formatting, clippy and unit tests of Rust: two minutes
+	$(call say,rust unit tests)
+	$(cargo-test) --lib --bins
+
+test-fast: target/debug/msprobe $(VENV)/.package-test $(VENV)/.trl ## Python tests without the slow ones: six minutes
+	$(call say,python tests without the slow ones)
+	$(PYTEST) -m 'not slow'
+
+# While packages are downloaded, Rust is built and tested.
+test: ## All tests
+	@$(MAKE) --no-print-directory -j2 $(VENV)/.trl test-rust-half
+	@$(MAKE) --no-print-directory lint test-python test-install
+	@$(BIN)/python tests/slowest.py $(RUST_REPORT) $(PYTHON_REPORT)
 	$(call say,all tests passed)
 
-lint: $(VENV)/.tools ## Formatting, clippy, ruff, types
-	$(call say,lint: rustfmt)
-	cargo fmt --all --check
-	$(call say,lint: clippy)
-	PYO3_PYTHON=$(CURDIR)/$(BIN)/python cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
+test-rust-half:
+	@$(MAKE) --no-print-directory -j1 lint-rust test-portable test-rust wheel
+
+lint: lint-rust $(VENV)/.tools ## Formatting, clippy, ruff, types, workflows
 	$(call say,lint: ruff and mypy)
 	$(BIN)/ruff check --quiet .
 	$(BIN)/ruff format --quiet --check .
 	$(BIN)/mypy --no-error-summary
+	$(call say,lint: workflows)
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/zizmor --offline --quiet --no-progress .github/workflows
+
+lint-rust: | $(VENV)/bin/python
+	$(call say,lint: rustfmt)
+	cargo fmt --all --check
+	$(call say,lint: clippy)
+	PYO3_PYTHON=$(CURDIR)/$(BIN)/python cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 
 test-rust: ## Unit, recorded, property and CLI tests
 	$(call say,rust tests)
-	cargo test --locked --quiet
+	$(cargo-test)
 
-test-python: build $(VENV)/.trl ## Python tests against real PyTorch and numpy
+# Processors without AVX2, all of aarch64 among them, run the portable kernels.
+test-portable: ## The tests of the number kernels, with vector code turned off
+	$(call say,tests of the portable kernels)
+	MSPROBE_SIMD=off $(cargo-test) $(only-tensor)
+
+test-python: target/debug/msprobe $(VENV)/.package-test $(VENV)/.trl ## Python tests against real PyTorch and numpy
 	$(call say,python tests)
-	$(BIN)/python -m pytest -q
+	$(PYTEST) --junitxml=$(PYTHON_REPORT)
 
-test-install: $(VENV)/.tools ## pip install into a clean venv, without any framework
-	$(call say,pip install into a clean venv)
-	tests/install.sh $(PYTHON)
+test-install: wheel ## The wheel in a clean venv of every Python that is here, without any framework
+	$(call say,the wheel on every Python that is here)
+	tests/install.sh dist/*.whl
 
 bench: build .venv-reference/.package ## Measure ourselves and the alternatives in one run
 	$(call say,bench)
@@ -67,45 +107,89 @@ fuzz: ## Fuzz the file parsers, FUZZ_SECONDS (120) each
 	@cargo fuzz --version >/dev/null 2>&1 || cargo install cargo-fuzz --locked --quiet
 	@fuzz/run.sh $(FUZZ_SECONDS)
 
+audit: $(RELEASE)/.tools ## Licences, duplicates and sources of crates; pins and hashes of Python packages
+	$(call say,audit: crates)
+	@cargo deny --version >/dev/null 2>&1 || cargo install cargo-deny --locked --quiet
+	cargo deny --all-features check bans licenses sources
+	$(call say,audit: python packages)
+	PATH=$(CURDIR)/$(RELEASE)/bin:$$PATH requirements/lock.sh --check
+
+lock: $(RELEASE)/.tools ## Pin the Python packages of requirements/*.in
+	PATH=$(CURDIR)/$(RELEASE)/bin:$$PATH requirements/lock.sh
+
+wheel: $(RELEASE)/.tools ## dist/*.whl, for Linux with glibc 2.17 or newer and Python 3.9 or newer
+	$(call say,building the wheel)
+	rm -f dist/*.whl
+	PATH=$(CURDIR)/$(RELEASE)/bin:$$PATH maturin build --release --locked --quiet --zig --compatibility manylinux2014 --out dist
+	$(RELEASE)/bin/auditwheel show dist/*.whl
+	cd dist && sha256sum msprobe* > SHA256SUMS
+
+dist: wheel ## dist/: the wheel, the binary without shared libraries, checksums
+	$(call say,building the static binary)
+	tests/static_binary.sh dist
+	cd dist && sha256sum msprobe* > SHA256SUMS
+
 fmt: $(VENV)/.tools ## Format everything
 	cargo fmt --all
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean: ## Remove everything that was built or installed
-	rm -rf target fuzz/target $(VENV) .venv-reference demo_out bench_out python/msprobe/*.so
+	rm -rf target fuzz/target dist $(VENV) $(RELEASE) .venv-reference demo_out bench_out python/msprobe/*.so
 
-target/release/msprobe: $(RUST_SOURCES)
+target/release/msprobe: $(SOURCES)
 	$(call say,building target/release/msprobe)
 	cargo build --release --locked --quiet --bin msprobe
+	@touch $@
+
+# The tests' binary, of the build that Rust tests have.
+target/debug/msprobe: $(SOURCES)
+	$(call say,building target/debug/msprobe)
+	cargo build --locked --quiet --bin msprobe
 	@touch $@
 
 $(VENV)/bin/python:
 	$(call say,making $(VENV))
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.tools: requirements/build.txt requirements/test.txt | $(VENV)/bin/python
-	$(call say,installing tools: requirements/test.txt)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/test.txt
+# One pip at a time changes the environment: each of these waits for the one before.
+$(VENV)/.tools: requirements/test.txt | $(VENV)/bin/python
+	$(call say,installing tools: $<)
+	$(BIN)/python $(pip-install) $<
 	@touch $@
 
-$(VENV)/.torch: requirements/torch.txt | $(VENV)/bin/python
-	$(call say,installing PyTorch (a few minutes the first time): requirements/torch.txt)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/torch.txt
+$(VENV)/.torch: requirements/torch.txt | $(VENV)/.tools
+	$(call say,installing PyTorch (a few minutes the first time): $<)
+	$(BIN)/python $(pip-install) $<
 	@touch $@
 
 $(VENV)/.trl: requirements/rl.txt | $(VENV)/.torch
-	$(call say,installing TRL for its example: requirements/rl.txt)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/rl.txt
+	$(call say,installing TRL for its example: $<)
+	$(BIN)/python $(pip-install) $<
 	@touch $@
 
-$(VENV)/.package: $(RUST_SOURCES) pyproject.toml README.md | $(VENV)/.tools $(VENV)/.torch
+$(RELEASE)/.tools: requirements/release.txt
+	$(call say,installing what a release needs into $(RELEASE): $<)
+	$(PYTHON) -m venv $(RELEASE)
+	$(RELEASE)/bin/python $(pip-install) $<
+	@touch $@
+
+# The package in the venv is either the one of a release or the one of the tests, which shares its build with the
+# Rust tests and checks arithmetic.
+$(VENV)/.package: $(SOURCES) pyproject.toml | $(VENV)/.torch
 	$(call say,building the Python package into $(VENV))
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked --quiet
+	@rm -f $@-test
 	@touch $@
 
-.venv-reference/.package: requirements/reference.txt requirements/torch.txt
-	$(call say,installing the reference and PyTorch into .venv-reference: requirements/reference.txt)
+$(VENV)/.package-test: $(SOURCES) pyproject.toml | $(VENV)/.torch
+	$(call say,building the Python package for tests into $(VENV))
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --locked --quiet
+	@rm -f $(VENV)/.package
+	@touch $@
+
+.venv-reference/.package: requirements/reference.txt
+	$(call say,installing the reference and PyTorch into .venv-reference: $<)
 	$(PYTHON) -m venv .venv-reference
-	.venv-reference/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/reference.txt
+	.venv-reference/bin/python $(pip-install) $<
 	@touch $@

@@ -6,6 +6,9 @@ Prints a table with a ratio per row, the ratio aimed at, and whether it was reac
 
 from __future__ import annotations
 
+import functools
+import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -25,6 +28,8 @@ ELEMENTS = 16 << 20
 # Short jobs are repeated until the machine has had a quiet moment for each side.
 PASSES = 15
 MIN_SECONDS = 4.0
+# How much slower the kernels may be without vector code of our own.
+MOST_SLOWDOWN = 4
 
 
 class Row(NamedTuple):
@@ -140,6 +145,41 @@ def pair_row() -> Row:
     )
 
 
+def kernel_seconds() -> dict[str, float]:
+    """Seconds of the kernels that have vector code, in this process."""
+    golden = torch.randn(ELEMENTS)
+    tensors = {name: golden.to(getattr(torch, name)) for name in ("float32", "bfloat16", "float16")}
+    jobs: dict[str, Callable[[], Any]] = {
+        f"statistics {name}": functools.partial(ours.statistics, x) for name, x in tensors.items()
+    }
+    jobs["pair metrics float32"] = functools.partial(ours.pair_metrics, golden * 1.0005, golden)
+    return dict(zip(jobs, best_of(*jobs.values())))
+
+
+def portable_rows() -> list[Row]:
+    """What processors without AVX2 run, all of aarch64 among them, against what this one runs. A process
+    decides once, so each side has its own."""
+
+    def measured(setting: str) -> dict[str, float]:
+        command = [sys.executable, "-m", "bench.run", "--kernels"]
+        environment = {**os.environ, "MSPROBE_SIMD": setting}
+        seconds: dict[str, float] = json.loads(subprocess.check_output(command, env=environment, cwd=ROOT))
+        return seconds
+
+    portable, vector = measured("off"), measured("")
+    return [
+        Row(
+            f"{what}, portable vs vector code",
+            milliseconds(portable[what]),
+            milliseconds(vector[what]),
+            portable[what] / vector[what],
+            f"<= {MOST_SLOWDOWN}x",
+            portable[what] <= MOST_SLOWDOWN * vector[what],
+        )
+        for what in portable
+    ]
+
+
 def crc_row(bandwidth: float) -> Row:
     x = np.random.default_rng(0).integers(0, 255, 4 * ELEMENTS, dtype=np.uint8)
     mine, theirs = best_of(lambda: ours.checksum(x), lambda: zlib.crc32(x))
@@ -216,10 +256,14 @@ def peak_anonymous_mb(command: list[str]) -> float:
 
 
 def main() -> int:
+    if sys.argv[1:] == ["--kernels"]:
+        print(json.dumps(kernel_seconds()))
+        return 0
     bandwidth = read_bandwidth()
     print(f"{ELEMENTS} elements, {settings()}, torch {torch.__version__}, numpy {np.__version__}")
     rows = statistics_rows(bandwidth)
     rows += [pair_row(), crc_row(bandwidth)]
+    rows += portable_rows()
     rows += file_rows()
     width = max(len(row.what) for row in rows)
     print(f"{'':{width}}  {'msprobe':>12}  {'other':>22}  {'ratio':>7}  aim")

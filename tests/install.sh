@@ -1,16 +1,35 @@
 #!/usr/bin/env bash
-# Installs the package as a user would, into a clean venv without any framework, and uses it.
+# Installs a wheel as a user would, into a clean venv without any framework, and uses it: with every Python from 3.9 up
+# that is found on this machine.
 set -eu
+wheel=$(realpath "${1:?the wheel to install}")
 cd "$(dirname "$0")/.."
-python=${1:-python3}
+fixtures=$PWD/tests/fixtures
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-"$python" -m venv "$work/venv"
-"$work/venv/bin/python" -m pip install --quiet --disable-pip-version-check .
+# Prints one interpreter of each version from 3.9 up: those on the path, and those of pyenv.
+interpreters() {
+    local found python version
+    declare -A found
+    for python in $(compgen -c python3 | grep -xE 'python3(\.[0-9]+)?' | sort -u) \
+        "${PYENV_ROOT:-$HOME/.pyenv}"/versions/*/bin/python3; do
+        version=$("$python" -c 'import sys, venv, ensurepip; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) || continue
+        [[ $version =~ ^3\.(9|[1-9][0-9])$ ]] || continue
+        [ -n "${found[$version]:-}" ] || found[$version]=$python
+    done
+    for version in "${!found[@]}"; do
+        echo "$version ${found[$version]}"
+    done | sort -V
+}
 
-cd "$work"
-venv/bin/python - <<'PY'
+# install VERSION PYTHON
+install() {
+    local venv=$work/$1/venv status=0
+    "$2" -m venv "$venv"
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "$wheel"
+    cd "$work/$1"
+    "$venv/bin/python" - <<'PY'
 import importlib.util
 import pathlib
 import sys
@@ -20,6 +39,7 @@ import msprobe.core.tensor
 import msprobe.rl
 from msprobe.core import collect_config
 
+assert "site-packages" in msprobe.__file__, f"{msprobe.__file__} is not what was installed"
 for framework in ("torch", "mindspore", "numpy"):
     assert importlib.util.find_spec(framework) is None, f"{framework} came along with the package"
     assert framework not in sys.modules
@@ -27,12 +47,19 @@ assert collect_config.resolve().task == "statistics", "the packaged config.json 
 pathlib.Path("train.yaml").write_text("msprobe_config: {msprobe: false, key-data-dump: true}")
 probe = msprobe.rl.RLProbe("train.yaml")
 assert probe.settings.key_data_dump and not probe.enabled, "the YAML block of RL frameworks is not read"
-print(f"import msprobe {msprobe.__version__}: fine without a framework")
 PY
-fixtures=$OLDPWD/tests/fixtures
-venv/bin/msprobe --version
-venv/bin/msprobe inspect "$fixtures/pt/bare_parameter.pt" >/dev/null
-status=0
-venv/bin/msprobe diff "$fixtures/npy/manifest.json" "$fixtures/npy/manifest.json" 2>/dev/null || status=$?
-[ "$status" -eq 2 ] || { echo "expected exit code 2, got $status" >&2; exit 1; }
-echo "1 passed, 0 failed"
+    [ "$("$venv/bin/msprobe" --version)" = "$("$venv/bin/python" -m msprobe --version)" ]
+    "$venv/bin/msprobe" inspect "$fixtures/pt/bare_parameter.pt" >/dev/null
+    "$venv/bin/msprobe" diff "$fixtures/npy/manifest.json" "$fixtures/npy/manifest.json" 2>/dev/null || status=$?
+    [ "$status" -eq 2 ] || { echo "error: expected exit code 2, got $status" >&2; exit 1; }
+    echo "Python $1 ($2): installed, imported without a framework, ran"
+}
+
+passed=0
+while read -r version python; do
+    # In a process of its own, so that its first failure ends it and with it everything.
+    (install "$version" "$python")
+    passed=$((passed + 1))
+done < <(interpreters)
+[ "$passed" -gt 0 ] || { echo "error: no Python from 3.9 up was found" >&2; exit 1; }
+echo "$passed passed, 0 failed: ${wheel##*/}"

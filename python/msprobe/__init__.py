@@ -1,12 +1,14 @@
 """Numerical-accuracy debugger for deep-learning training.
 
 Importing this package imports nothing else: no framework, and not the compiled core. Each part loads what it
-needs when it is used.
+needs when it is used. Only another package of this name in the environment is looked for, and warned of.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+from msprobe._other_install import warn_of_other
 
 __all__ = ["GradComparator", "__version__"]
 
@@ -26,3 +28,6 @@ else:
 
             return GradComparator
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+warn_of_other()

@@ -53,7 +53,42 @@ def test_importing_imports_no_framework(module: str) -> None:
 
 
 def test_one_version_everywhere() -> None:
-    assert msprobe.__version__ == _native.__version__ == version("msprobe")
+    assert msprobe.__version__ == _native.__version__ == version("msprobe-rs")
+
+
+def import_beside(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    code = "import msprobe; print('imported')"
+    return run([sys.executable, *arguments, "-c", code], PYTHONPATH=str(site))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["mindstudio_probe-8.1.2.dist-info", "mindstudio-probe-26.2.0.dist-info", "mindstudio_probe.egg-info"],
+)
+def test_another_package_of_this_name_is_warned_of(name: str, tmp_path: Path) -> None:
+    site = tmp_path / "site-packages"
+    (site / name).mkdir(parents=True)
+    warned = import_beside(site)
+    assert (warned.stdout, warned.returncode) == ("imported\n", 0)
+    assert f"mindstudio-probe is installed in {site}" in warned.stderr
+    assert "pip uninstall -y mindstudio-probe" in warned.stderr
+    assert "Traceback" not in warned.stderr
+    # Not even those who want errors for warnings are kept from training.
+    strict = import_beside(site, "-W", "error")
+    assert (strict.stdout, strict.returncode) == ("imported\n", 0)
+    assert "mindstudio-probe is installed in" in strict.stderr
+    ignored = import_beside(site, "-W", "ignore")
+    assert (ignored.stdout, ignored.stderr) == ("imported\n", "")
+
+
+@pytest.mark.parametrize(
+    "name", ["mindstudio_probes-1.dist-info", "mindstudio_probe", "msprobe_rs-0.1.0.dist-info"]
+)
+def test_other_packages_are_not_warned_of(name: str, tmp_path: Path) -> None:
+    site = tmp_path / "site-packages"
+    (site / name).mkdir(parents=True)
+    result = import_beside(site)
+    assert (result.stdout, result.stderr, result.returncode) == ("imported\n", "", 0)
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=["module", "script"])

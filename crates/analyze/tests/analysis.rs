@@ -10,6 +10,7 @@ use msprobe_analyze::rules::{Rule, Rules};
 use msprobe_analyze::run::{Options, analyze};
 use msprobe_report::console::Silent;
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 use tempfile::TempDir;
 
 /// Tensors by letter: `f` finite, `n` NaN, `i` Inf, `m` a mask; the number is its size.
@@ -405,6 +406,11 @@ fn any_line() -> impl Strategy<Value = String> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("proptest-regressions"))),
+        ..ProptestConfig::default()
+    })]
+
     /// Whatever is in the dumps: the same answer twice, every chain begins at its origin, nothing panics.
     #[test]
     fn any_dump_has_an_answer(ranks in prop::collection::vec(prop::collection::vec(any_line(), 0..14), 1..4)) {

@@ -5,8 +5,8 @@
 mod oracle;
 
 use msprobe_tensor::{Bounds, Extremes, extremes};
-use oracle::Value;
 use oracle::tensors::{Tensor, any_dtype, any_recipe, large_recipe};
+use oracle::{Value, seeds_beside_the_test};
 use proptest::prelude::*;
 
 /// One element after the other.
@@ -64,7 +64,7 @@ fn bounds_of(tensor: &Tensor, picks: [usize; 2], nudge: u8) -> Bounds {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: seeds_beside_the_test(), ..ProptestConfig::default() })]
 
     #[test]
     fn counts_are_those_of_the_oracle(
@@ -78,7 +78,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 8, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 8, failure_persistence: seeds_beside_the_test(), ..ProptestConfig::default() })]
 
     #[test]
     fn many_threads_count_the_same(

@@ -8,6 +8,7 @@ use msprobe_tensor::{
     DType, Endian, Number, PairError, Statistics, TensorView, ViewError, compare_pair, crc32, hash128, md5,
     statistics,
 };
+use oracle::seeds_beside_the_test;
 use oracle::tensors::{Closeness, Recipe, Tensor, any_dtype, any_recipe, closeness, large_recipe};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
@@ -21,7 +22,7 @@ const MOST: usize = 5000;
 fn config(cases: u32) -> ProptestConfig {
     let default = ProptestConfig::default();
     let cases = (u64::from(cases) * u64::from(default.cases)).div_ceil(256) as u32;
-    ProptestConfig { cases, failure_persistence: None, ..default }
+    ProptestConfig { cases, failure_persistence: seeds_beside_the_test(), ..default }
 }
 
 fn check_statistics(tensor: &Tensor) -> Outcome {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 from pathlib import Path
 from typing import Callable
 
@@ -18,9 +20,17 @@ Asked = Callable[[str, str], Answer]
 
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All cases at all their levels: ``{level}/{case}/step0``."""
-    folder = tmp_path_factory.mktemp("corpus")
-    runs.run_within(TIMEOUT_SECS, folder, "-m", "tests.python.analyze.worker", str(folder)).ok()
+    """All cases at all their levels: ``{level}/{case}/step0``. Who needs it first makes it for all."""
+    base = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        base = base.parent
+    folder, complete = base / "corpus", base / "corpus_is_complete"
+    with (base / "corpus.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not complete.exists():
+            folder.mkdir(exist_ok=True)
+            runs.run_within(TIMEOUT_SECS, folder, "-m", "tests.python.analyze.worker", str(folder)).ok()
+            complete.touch()
     return folder
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -197,7 +198,8 @@ def test_arguments_win_over_the_file(here: Path) -> None:
         ({"step": [{2}]}, "step element {2} must be an integer or string."),
         ({"step": [-1]}, "Each element of step must be between 0 and 1000000, currently it is -1."),
     ],
-    ids=str,
+    # Without addresses: tests that run side by side have to have the same names everywhere.
+    ids=lambda value: re.sub(r" at 0x\w+", "", str(value)),
 )
 def test_wrong_arguments(arguments: dict[str, Any], text: str) -> None:
     with pytest.raises(MsprobeException) as raised:

@@ -16,12 +16,14 @@ from typing import Any
 import pytest
 
 from tests.python.collection import runs
+from tests.python.compare.faults.score import binary
+
+pytestmark = pytest.mark.slow
 
 FIRST = int(os.environ.get("MSPROBE_FUZZ_FIRST", "0"))
 SEEDS = range(FIRST, FIRST + int(os.environ.get("MSPROBE_FUZZ_SEEDS", "16")))
 PROGRAMS = 8
 SEEDS_PER_WORKER = 8
-BINARY = runs.ROOT / "target/release/msprobe"
 
 
 class Collected:
@@ -74,7 +76,7 @@ def test_identical_to_itself(seed: int, collected: Collected, tmp_path: Path) ->
             # Nothing was called that the level sees; overflow_check keeps too little to be compared.
             continue
         out = tmp_path / step.name
-        command = [str(BINARY), "compare", "-tp", str(rank), "-gp", str(rank), "-o", str(out)]
+        command = [str(binary()), "compare", "-tp", str(rank), "-gp", str(rank), "-o", str(out)]
         compared = subprocess.run(command, capture_output=True, text=True, timeout=120)
         said = f"{' '.join(command)}\nexit {compared.returncode}\n{compared.stdout}\n{compared.stderr}"
         assert compared.returncode == 0, said

@@ -10,6 +10,8 @@ import pytest
 
 from .example_runs import Runs
 
+pytestmark = pytest.mark.slow
+
 MODULE = "model.layers.1.mlp.down_proj"
 CULPRIT = f"Module.{MODULE}.Linear.forward.0"
 KEYS = {

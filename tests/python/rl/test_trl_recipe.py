@@ -9,6 +9,8 @@ import pytest
 
 from .example_runs import Runs
 
+pytestmark = pytest.mark.slow
+
 MODULE = "model.layers.1.mlp.down_proj"
 CULPRIT = f"Module.{MODULE}.Linear.forward.0"
 BAD_REFERENCE = ["--perturb", f"1:{MODULE}:1e-3"]

@@ -3,11 +3,15 @@
 //! Kernels are written once over [`Vector`], a row of numbers worked on together, and compiled for each
 //! [`Level`]. Every level does the same operations in the same lanes, reorders nothing, and fuses only where that
 //! cannot be seen, so all of them give the same bits; only the speed differs.
+//!
+//! `MSPROBE_SIMD=off` turns our vector code off for a process: what other architectures run is tested and measured
+//! that way. The crates for CRC-32 and half floats choose their instructions by themselves.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 mod portable;
 
+use std::ffi::OsStr;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 #[cfg(target_arch = "x86_64")]
@@ -80,32 +84,37 @@ pub(crate) enum Level {
 }
 
 impl Level {
-    /// The best level of this machine, detected once.
+    /// The best level of this machine that the user allows, found out once.
     pub(crate) fn detected() -> Level {
         static CACHE: AtomicU8 = AtomicU8::new(0);
         match CACHE.load(Ordering::Relaxed) {
             1 => Level::Baseline,
             2 => Level::Avx2,
             _ => {
-                let level = Self::detect();
+                let level = Self::allowed_by(std::env::var_os("MSPROBE_SIMD").as_deref());
                 CACHE.store(level as u8, Ordering::Relaxed);
                 level
             }
         }
     }
 
+    /// The level for a value of the variable `MSPROBE_SIMD`.
+    fn allowed_by(setting: Option<&OsStr>) -> Level {
+        if setting.is_some_and(|value| value == "off") { Level::Baseline } else { Self::of_machine() }
+    }
+
     #[cfg(target_arch = "x86_64")]
-    fn detect() -> Level {
+    fn of_machine() -> Level {
         use std::arch::is_x86_feature_detected as has;
         if has!("avx2") && has!("fma") && has!("f16c") { Level::Avx2 } else { Level::Baseline }
     }
 
     #[cfg(not(target_arch = "x86_64"))]
-    fn detect() -> Level {
+    fn of_machine() -> Level {
         Level::Baseline
     }
 
-    /// Every level this machine can run.
+    /// Every level this machine can run and the user allows.
     #[cfg(test)]
     pub(crate) fn available() -> Vec<Level> {
         [Level::Baseline, Level::Avx2].into_iter().filter(|&level| level <= Self::detected()).collect()
@@ -146,4 +155,23 @@ pub(crate) use by_level;
 /// Splits a block into whole rows and the few elements left over, which kernels take as rows of one.
 pub(crate) fn split_rows<T>(block: &[T]) -> (&[T], &[T]) {
     block.split_at(block.len() - block.len() % LANES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_word_off_turns_vector_code_off() {
+        assert_eq!(Level::allowed_by(Some(OsStr::new("off"))), Level::Baseline);
+        for setting in [None, Some(""), Some("on"), Some("OFF ")] {
+            assert_eq!(Level::allowed_by(setting.map(OsStr::new)), Level::of_machine(), "{setting:?}");
+        }
+    }
+
+    #[test]
+    fn the_variable_is_what_decides() {
+        let setting = std::env::var_os("MSPROBE_SIMD");
+        assert_eq!(Level::detected(), Level::allowed_by(setting.as_deref()));
+    }
 }

@@ -6,9 +6,16 @@ pub(crate) mod statistics;
 pub(crate) mod tensors;
 
 use msprobe_tensor::DType;
+use proptest::test_runner::{FailurePersistence, FileFailurePersistence};
 
 /// Half the distance from 1 to the next `f64`: the relative error of one rounded operation.
 pub(crate) const ROUNDING: f64 = f64::EPSILON / 2.0;
+
+/// Where properties keep the seeds that failed: in a file beside the test, to be committed. The default looks for a
+/// `lib.rs`, which tests outside of `src` do not have.
+pub(crate) fn seeds_beside_the_test() -> Option<Box<dyn FailurePersistence>> {
+    Some(Box::new(FileFailurePersistence::WithSource("proptest-regressions")))
+}
 
 /// One element. Bools are the integers 0 and 1; every real dtype fits into `f64` exactly.
 #[derive(Debug, Clone, Copy, PartialEq)]

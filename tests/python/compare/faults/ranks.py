@@ -9,7 +9,6 @@ right.
 
 from __future__ import annotations
 
-import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,8 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 from torch import nn
+
+from tests.python.collection.runs import free_port
 
 WORLD = 2
 
@@ -101,10 +102,7 @@ def train(debugger: Any, path: Path, case: Any, rank: int, *, is_target: bool) -
 
 
 def main(out: str, level: str, task: str, *names: str) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    mp.spawn(process, (port, out, level, task, names), nprocs=WORLD)
+    mp.spawn(process, (free_port(), out, level, task, names), nprocs=WORLD)
 
 
 if __name__ == "__main__":

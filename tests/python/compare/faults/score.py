@@ -2,7 +2,7 @@
 
     python -m tests.python.compare.faults.score DIR [--msprobe PATH] [--case C] [--level L] [--task T]
 
-The binary is ``--msprobe``, else the environment's ``MSPROBE_BIN``, else ``target/release/msprobe``.
+The binary is ``--msprobe``, else the environment's ``MSPROBE_BIN``, else ``target/debug/msprobe``.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Score:
 
 
 def binary() -> Path:
-    return Path(os.environ.get("MSPROBE_BIN") or ROOT / "target" / "release" / "msprobe")
+    return Path(os.environ.get("MSPROBE_BIN") or ROOT / "target" / "debug" / "msprobe")
 
 
 def compare(root: Path, entry: dict[str, Any], msprobe: Path, more: Sequence[str] | None = None) -> Score:
