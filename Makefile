@@ -84,6 +84,8 @@ test-portable: ## The tests of the number kernels, with vector code turned off
 	MSPROBE_SIMD=off $(cargo-test) $(only-tensor)
 
 test-python: target/debug/msprobe $(VENV)/.package-test $(VENV)/.trl ## Python tests against real PyTorch and numpy
+	$(call say,stubs of the extension module)
+	$(BIN)/python -m mypy.stubtest msprobe._native --allowlist tests/python/stubtest.allow --concise
 	$(call say,python tests)
 	$(PYTEST) --junitxml=$(PYTHON_REPORT)
 
