@@ -5,7 +5,6 @@ mod csv;
 pub mod error;
 mod html;
 mod json;
-mod number;
 mod ordered;
 pub mod output;
 pub mod paths;
@@ -27,7 +26,6 @@ pub use self::html::{
     write_html_with_curves, write_html_with_timeline,
 };
 pub use self::json::{json_number, rows_as_json};
-pub use self::number::push_repr as push_float_repr;
 pub use self::plot::{LinePlot, line_plot_png};
 pub use self::rows::{VecRows, Words};
 pub use self::sheet::{CellSink, Fill, Sheet, SheetRows};
@@ -36,6 +34,8 @@ pub use self::sheet_json::write_sheet_json;
 pub use self::text::{short_number, write_text};
 pub use self::visible::{Visible, write_visible_lines};
 pub use self::xlsx::write_workbook;
+use msprobe_tensor::digits as number;
+pub use msprobe_tensor::digits::push_repr as push_float_repr;
 
 /// Kinds of files to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -3,6 +3,7 @@
 
 mod checksum;
 mod decode;
+pub mod digits;
 mod dtype;
 pub mod files;
 mod float8;

@@ -2,7 +2,7 @@
 
 use std::hash::Hasher as _;
 
-use msprobe_dump::hash::Multiply;
+use msprobe_dump::hash::FastHasher;
 use msprobe_dump::read::{MemberStart, Pull, PullError, Shape};
 
 use crate::communication::{BatchItem, Communication, Group, RankArgument, is_communication};
@@ -379,7 +379,7 @@ impl Walk<'_> {
             return;
         }
         // It is nobody else's: numbers cannot be followed.
-        let mut hash = Multiply::default();
+        let mut hash = FastHasher::default();
         hash.write(self.name.as_bytes());
         hash.write_usize(self.bad.len());
         self.bad.push(BadTensor {
@@ -398,7 +398,7 @@ impl Walk<'_> {
             self.skip_deep(pull)?;
             return Ok(object);
         }
-        let mut hash = Multiply::default();
+        let mut hash = FastHasher::default();
         let (mut dtype, mut data_name, mut unmeasured) = (None, None, None);
         let (mut is_tensor, mut is_number) = (false, false);
         let (mut kind, mut words) = (None, None);
@@ -654,7 +654,7 @@ fn rank_argument<'a>(communication: &'a mut Communication, key: &str) -> Option<
 }
 
 /// A statistic: a number, or a word for one that is not finite; of bool tensors whether any, or all, are true.
-fn figure(pull: &mut Pull<'_>, hash: &mut Multiply) -> Result<Option<f64>, PullError> {
+fn figure(pull: &mut Pull<'_>, hash: &mut FastHasher) -> Result<Option<f64>, PullError> {
     let figure = match pull.shape()? {
         Shape::Word => pull.word()?.map(|value| f64::from(u8::from(value))),
         _ => number_of(pull)?,

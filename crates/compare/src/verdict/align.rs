@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{Hash, Hasher};
 
-use msprobe_dump::hash::{FastMap, FastSet, Multiply};
+use msprobe_dump::hash::{FastHasher, FastMap, FastSet};
 
 use super::errors;
 use super::sequence::common_course;
@@ -203,7 +203,7 @@ impl<'a> Calls<'a> {
 }
 
 fn token(side: &Side, record: &Record, name: CallName<'_>, construct: &Construct) -> u64 {
-    let mut hasher = Multiply::default();
+    let mut hasher = FastHasher::default();
     name.base.hash(&mut hasher);
     if let Some(parent) = construct.parent(&record.name) {
         parts_without_wrappers(CallName::of(parent).base).for_each(|part| part.hash(&mut hasher));

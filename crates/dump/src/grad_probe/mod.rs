@@ -5,7 +5,7 @@
 //! straight into memory of the pool; one thread writes the files, in the order of the calls. Knows no framework: a
 //! gradient is a name and a tensor.
 
-mod csv;
+mod summary;
 mod writer;
 
 pub use self::writer::{GradientStep, GradientWriter, Kept};

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use msprobe_tensor::files::{npy, write_bits};
 use msprobe_tensor::{DType, GradientFigures, GradientWork, TensorView, crc32, measure_gradient};
 
-use super::csv;
+use super::summary::{self, Row};
 use crate::config::{Bound, GradLevel, GradProbe};
 use crate::names::{Rank, Step};
 use crate::write::{LayoutError, Target, TensorPool, WriteError, check_path, create_dir, is_plain_name};
@@ -30,7 +30,7 @@ pub struct GradientStep {
     directions: PathBuf,
     has_directory: bool,
     /// By the position of the parameter in the model.
-    rows: BTreeMap<usize, String>,
+    rows: BTreeMap<usize, Row>,
 }
 
 /// What there is of a gradient that was handed over.
@@ -95,13 +95,13 @@ impl GradientWriter {
             },
         };
         let Some(figures) = figures else { return Kept::Nothing };
-        step.rows.insert(position, csv::row(self.settings.level, name, &figures, gradient.shape()));
+        step.rows.insert(position, summary::row(self.settings.level, name, &figures, gradient.shape()));
         kept
     }
 
     /// Has the summary written. A step that gets more rows afterwards is to be finished again.
     pub fn finish(&self, step: &GradientStep) {
-        let text = csv::document(self.settings.level, &self.settings.bounds, step.rows.values());
+        let text = summary::document(self.settings.level, &self.settings.bounds, step.rows.values());
         let target = Target { path: step.csv.clone(), modified: None };
         self.pool.save_text(target, move || text);
     }

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use msprobe_report::push_float_repr;
+use msprobe_tensor::digits::push_repr;
 
 const BLANKS: &str = "                                                                ";
 
@@ -177,7 +177,7 @@ pub(crate) fn push_float(out: &mut String, value: f64) {
         out.push_str(if value > 0.0 { "Infinity" } else { "-Infinity" });
     } else {
         let mut digits = Vec::with_capacity(24);
-        push_float_repr(&mut digits, value);
+        push_repr(&mut digits, value);
         out.extend(digits.into_iter().map(char::from));
     }
 }

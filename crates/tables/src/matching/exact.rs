@@ -1,7 +1,5 @@
 //! Matching by name.
 
-use std::hash::BuildHasherDefault;
-
 use msprobe_compare::pairing::{MatchMethod, RowPair, Unmatched};
 use msprobe_compare::side::{Leaf, Side};
 use msprobe_dump::hash::FastMap;
@@ -83,7 +81,7 @@ struct RowsByName<'a> {
 
 impl<'a> RowsByName<'a> {
     fn of(side: &'a Side) -> RowsByName<'a> {
-        let mut first = FastMap::with_capacity_and_hasher(side.rows.len(), BuildHasherDefault::default());
+        let mut first = FastMap::with_capacity_and_hasher(side.rows.len(), Default::default());
         let mut next = vec![None; side.rows.len()];
         // From the end, so that chains ascend.
         for (row, leaf) in side.rows.iter().enumerate().rev() {
@@ -100,7 +98,7 @@ impl<'a> RowsByName<'a> {
 /// Rows in order, except that rows of the same key and shape follow the first of them.
 fn rows_in_groups(side: &Side, keys: &Keys) -> Vec<usize> {
     let mut seen: FastMap<(&str, &str), usize> =
-        FastMap::with_capacity_and_hasher(side.rows.len(), BuildHasherDefault::default());
+        FastMap::with_capacity_and_hasher(side.rows.len(), Default::default());
     let mut followers: FastMap<usize, Vec<usize>> = FastMap::default();
     let mut order = Vec::with_capacity(side.rows.len());
     for (row, leaf) in side.rows.iter().enumerate() {

@@ -17,7 +17,7 @@ pub fn push_repr(out: &mut Vec<u8>, value: f64) {
 }
 
 /// The name of what has no digits.
-pub(crate) fn not_finite(value: f64) -> &'static str {
+pub fn not_finite(value: f64) -> &'static str {
     if value.is_nan() {
         "nan"
     } else if value > 0.0 {
@@ -28,7 +28,7 @@ pub(crate) fn not_finite(value: f64) -> &'static str {
 }
 
 /// A whole number.
-pub(crate) fn push_integer(out: &mut Vec<u8>, value: impl itoa::Integer) {
+pub fn push_integer(out: &mut Vec<u8>, value: impl itoa::Integer) {
     out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 

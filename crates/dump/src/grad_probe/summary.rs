@@ -1,131 +1,87 @@
 //! The text of a summary, byte for byte as comparison and spreadsheets know it: UTF-8 with BOM, CRLF, quotes where they
 //! must be.
 
-use std::fmt::Write as _;
-
-use msprobe_report::push_float_repr;
+use csv::{Terminator, WriterBuilder};
 use msprobe_tensor::GradientFigures;
+use msprobe_tensor::digits::push_repr;
 
 use crate::config::{Bound, GradLevel};
 
 const BOM: char = '\u{feff}';
-const LINE_END: &str = "\r\n";
+
+/// Cells of a line.
+pub(super) type Row = Vec<String>;
 
 /// A summary with these rows.
 pub(super) fn document<'a>(
     level: GradLevel,
     bounds: &[Bound],
-    rows: impl Iterator<Item = &'a String>,
+    rows: impl Iterator<Item = &'a Row>,
 ) -> String {
-    let mut text = String::from(BOM);
-    text.push_str(&header(level, bounds));
-    text.push_str(LINE_END);
+    let text = BOM.to_string().into_bytes();
+    let mut writer = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(text);
+    // Memory takes everything, and all rows have as many cells.
+    let _ = writer.write_record(&header(level, bounds));
     for row in rows {
-        text.push_str(row);
-        text.push_str(LINE_END);
+        let _ = writer.write_record(row);
     }
-    text
+    writer.into_inner().map(|text| String::from_utf8_lossy(&text).into_owned()).unwrap_or_default()
 }
 
-fn header(level: GradLevel, bounds: &[Bound]) -> String {
-    let mut row = Row::default();
-    row.cell("param_name");
+fn header(level: GradLevel, bounds: &[Bound]) -> Row {
+    let mut row = vec!["param_name".to_owned()];
     match level {
-        GradLevel::L0 => row.cell("MD5"),
+        GradLevel::L0 => row.push("MD5".to_owned()),
         GradLevel::L1 => {}
         GradLevel::L2 => {
             let mut below = "-inf";
             for bound in bounds {
-                row.cell(&format!("({below}, {}]", bound.text()));
+                row.push(format!("({below}, {}]", bound.text()));
                 below = bound.text();
             }
             // Without bounds there is one interval, which says nothing.
             if !bounds.is_empty() {
-                row.cell(&format!("({below}, inf)"));
+                row.push(format!("({below}, inf)"));
             }
-            row.cell("=0");
+            row.push("=0".to_owned());
         }
     }
-    for name in ["max", "min", "norm", "shape"] {
-        row.cell(name);
-    }
-    row.text
+    row.extend(["max", "min", "norm", "shape"].map(str::to_owned));
+    row
 }
 
 /// The row of a gradient.
-pub(super) fn row(level: GradLevel, name: &str, figures: &GradientFigures, shape: &[usize]) -> String {
-    let mut row = Row::default();
-    row.cell(name);
+pub(super) fn row(level: GradLevel, name: &str, figures: &GradientFigures, shape: &[usize]) -> Row {
+    let mut row = vec![name.to_owned()];
     match level {
-        GradLevel::L0 => row.cell(&format!("{:08x}", figures.crc32.unwrap_or(0))),
+        GradLevel::L0 => row.push(format!("{:08x}", figures.crc32.unwrap_or(0))),
         GradLevel::L1 => {}
         GradLevel::L2 => {
             let mut below = 0;
             for &at_most in &figures.at_most {
-                row.fraction(at_most - below, figures.count);
+                row.push(fraction(at_most - below, figures.count));
                 below = at_most;
             }
             if !figures.at_most.is_empty() {
-                row.fraction(figures.count - below, figures.count);
+                row.push(fraction(figures.count - below, figures.count));
             }
-            row.fraction(figures.zeros, figures.count);
+            row.push(fraction(figures.zeros, figures.count));
         }
     }
-    for figure in [figures.max, figures.min, figures.norm] {
-        row.float(figure.into());
-    }
-    row.shape(shape);
-    row.text
+    row.extend([figures.max, figures.min, figures.norm].map(|figure| float(figure.into())));
+    row.push(format!("{shape:?}"));
+    row
 }
 
-#[derive(Default)]
-struct Row {
-    text: String,
-    has_cells: bool,
+fn fraction(count: u64, all: u64) -> String {
+    // There may be nothing to divide by; what the reference writes then is an integer.
+    if all == 0 { "0".to_owned() } else { float(count as f64 / all as f64) }
 }
 
-impl Row {
-    fn cell(&mut self, cell: &str) {
-        self.begin();
-        if cell.contains([',', '"', '\r', '\n']) {
-            self.text.push('"');
-            self.text.push_str(&cell.replace('"', "\"\""));
-            self.text.push('"');
-        } else {
-            self.text.push_str(cell);
-        }
-    }
-
-    fn fraction(&mut self, count: u64, all: u64) {
-        if all == 0 {
-            // There is nothing to divide by; what the reference writes is an integer.
-            self.cell("0");
-        } else {
-            self.float(count as f64 / all as f64);
-        }
-    }
-
-    fn float(&mut self, value: f64) {
-        self.begin();
-        let mut digits = Vec::new();
-        push_float_repr(&mut digits, value);
-        self.text.push_str(&String::from_utf8_lossy(&digits));
-    }
-
-    fn shape(&mut self, shape: &[usize]) {
-        let mut text = String::from("[");
-        for (position, size) in shape.iter().enumerate() {
-            let _ = write!(text, "{}{size}", if position > 0 { ", " } else { "" });
-        }
-        text.push(']');
-        self.cell(&text);
-    }
-
-    fn begin(&mut self) {
-        if std::mem::replace(&mut self.has_cells, true) {
-            self.text.push(',');
-        }
-    }
+fn float(value: f64) -> String {
+    let mut digits = Vec::new();
+    push_repr(&mut digits, value);
+    String::from_utf8_lossy(&digits).into_owned()
 }
 
 #[cfg(test)]
@@ -178,12 +134,18 @@ mod tests {
     #[test]
     fn names_are_quoted_and_nothing_is_divided_by_nothing() {
         let empty = GradientFigures { count: 0, zeros: 0, norm: 0.0, max: f32::NAN, ..figures(vec![0]) };
-        assert_eq!(row(GradLevel::L2, "a,\"b", &empty, &[0]), "\"a,\"\"b\",0,0,0,nan,nan,0.0,[0]");
+        let row_of = |level, name: &str, figures: &GradientFigures, shape: &[usize]| {
+            let text = document(level, &[], [row(level, name, figures, shape)].iter());
+            text.lines().nth(1).unwrap().to_owned()
+        };
+        let cells = row(GradLevel::L2, "a,\"b", &empty, &[0]);
+        assert_eq!(cells, ["a,\"b", "0", "0", "0", "nan", "nan", "0.0", "[0]"]);
+        assert_eq!(row_of(GradLevel::L1, "a,\"b", &empty, &[0]), "\"a,\"\"b\",nan,nan,0.0,[0]");
         let low = GradientFigures { min: f32::NEG_INFINITY, max: -0.0, ..figures(vec![]) };
-        assert_eq!(row(GradLevel::L1, "a", &low, &[]), "a,-0.0,-inf,inf,[]");
+        assert_eq!(row_of(GradLevel::L1, "a", &low, &[]), "a,-0.0,-inf,inf,[]");
         // Two shortest texts are as near; Python takes the even one.
         let tie = GradientFigures { max: 620.013_73, min: -13.782_486, ..figures(vec![]) };
-        let text = row(GradLevel::L1, "a", &tie, &[]);
+        let text = row_of(GradLevel::L1, "a", &tie, &[]);
         assert_eq!(text, "a,620.0137329101562,-13.782485961914062,inf,[]");
     }
 }
