@@ -41,11 +41,11 @@ demo: build ## The main job, end to end
 	$(call say,demo)
 	@demo/run.sh
 
-check: lint-rust ## Formatting, clippy and unit tests of Rust: two minutes
+check: lint-rust ## Formatting, clippy and unit tests of Rust
 	$(call say,rust unit tests)
 	$(cargo-test) --lib --bins
 
-test-fast: target/debug/msprobe $(VENV)/.package-test $(VENV)/.trl ## Python tests without the slow ones: six minutes
+test-fast: target/debug/msprobe $(VENV)/.package-test $(VENV)/.trl ## Python tests in parallel, without the slow ones
 	$(call say,python tests without the slow ones)
 	$(PYTEST) -m 'not slow'
 

@@ -1,4 +1,7 @@
-//! What every target does with what its parser found.
+//! What the targets share: what is done with tensors that were found, and bytes as a file.
+
+use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use msprobe_tensor::files::{Index, npy};
 
@@ -29,4 +32,13 @@ pub fn read_tensors(index: &Index, file: &[u8]) {
         assert_eq!((layout.dtype, &layout.shape[..]), (view.dtype(), view.shape()));
         assert_eq!(layout.storage_len, size_bytes);
     }
+}
+
+/// A file with these bytes, which the next call overwrites: for readers that take a path.
+pub fn written(name: &str, bytes: &[u8]) -> PathBuf {
+    static FOLDER: LazyLock<tempfile::TempDir> =
+        LazyLock::new(|| tempfile::tempdir().expect("a folder for temporary files"));
+    let path = FOLDER.path().join(name);
+    std::fs::write(&path, bytes).expect("writing a temporary file");
+    path
 }

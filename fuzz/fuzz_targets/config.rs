@@ -1,0 +1,21 @@
+//! Any text, taken for a `config.json`, and what JSON there is in it for the arguments of the constructor.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use msprobe_dump::config::{Config, Overrides};
+
+fuzz_target!(|text: &str| {
+    let resolved = Config::from_json(text, &Overrides::default());
+    let again = Config::from_json(text, &Overrides::default());
+    assert_eq!(resolved.ok(), again.ok(), "the same text gives the same configuration");
+
+    let value = serde_json::from_str(text).unwrap_or_else(|_| serde_json::Value::from(text));
+    let given = |name: &str| value.get(name).unwrap_or(&value).clone();
+    let overrides = Overrides {
+        task: given("task"),
+        dump_path: given("dump_path"),
+        level: given("level"),
+        step: given("step"),
+    };
+    let _ = Config::from_json("{}", &overrides);
+});
