@@ -73,7 +73,7 @@ fmt: $(VENV)/.tools ## Format everything
 	$(BIN)/ruff check --fix .
 
 clean: ## Remove everything that was built or installed
-	rm -rf target fuzz/target $(VENV) .venv-reference demo_out bench_out python/msprobe/*.so
+	rm -rf target fuzz/target web/node_modules web/.build $(VENV) .venv-reference demo_out bench_out python/msprobe/*.so
 
 target/release/msprobe: $(RUST_SOURCES)
 	$(call say,building target/release/msprobe)
@@ -108,4 +108,32 @@ $(VENV)/.package: $(RUST_SOURCES) pyproject.toml README.md | $(VENV)/.tools $(VE
 	$(call say,installing the reference and PyTorch into .venv-reference: requirements/reference.txt)
 	$(PYTHON) -m venv .venv-reference
 	.venv-reference/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/reference.txt
+	@touch $@
+
+# Scripts of the html pages. What is built from web/ is committed, so that only those who change it need node.
+.PHONY: web lint-web fmt-web test-web
+lint: lint-web
+fmt: fmt-web
+test: test-web
+
+web: web/node_modules/.package ## Build the scripts of the html pages from web/
+	$(call say,web: building crates/report/src/html/assets)
+	cd web && npm run --silent build
+
+lint-web: web/node_modules/.package
+	$(call say,lint: web and what is built from it)
+	cd web && npm run --silent lint
+
+fmt-web: web/node_modules/.package
+	cd web && npm run --silent format
+
+test-web: target/release/msprobe web/node_modules/.package ## Tests of the html pages in Chromium
+	@command -v chromium >/dev/null || { printf '%s\n' '==> installing chromium' && apt-get install -y chromium; }
+	$(call say,web tests)
+	cd web && npm run --silent test
+
+web/node_modules/.package: web/package.json web/package-lock.json
+	@command -v npm >/dev/null || { printf '%s\n' '==> installing node' && apt-get install -y nodejs npm; }
+	$(call say,installing node packages: web/package-lock.json)
+	cd web && npm ci --loglevel=error
 	@touch $@

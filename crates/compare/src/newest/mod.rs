@@ -11,7 +11,7 @@ mod tests;
 
 use std::collections::HashMap;
 
-use msprobe_report::{CellSink, Fill, SheetRows};
+use msprobe_report::{CellSink, SheetRows};
 
 pub use self::difference::{Difference, difference};
 pub use self::first_difference::{RankTable, first_difference};
@@ -250,10 +250,6 @@ impl SheetRows for NewestTable<'_> {
     fn cells(&self, row: usize, sink: &mut dyn CellSink) {
         self.write_cells(row, Infinities::Csv, sink);
     }
-
-    fn fill(&self, _: usize) -> Fill {
-        Fill::Plain
-    }
 }
 
 /// The rows of a table as cells of a workbook.
@@ -266,10 +262,6 @@ impl SheetRows for Workbook<'_, '_> {
 
     fn cells(&self, row: usize, sink: &mut dyn CellSink) {
         self.0.write_cells(row, Infinities::Workbook, sink);
-    }
-
-    fn fill(&self, _: usize) -> Fill {
-        Fill::Plain
     }
 }
 

@@ -4,7 +4,7 @@ mod cells;
 mod statistics;
 mod tensors;
 
-use msprobe_report::{CellSink, Fill, SheetRows};
+use msprobe_report::{CellSink, SheetRows, Tone};
 
 use crate::highlight::Highlights;
 use crate::matching::RowPair;
@@ -208,8 +208,8 @@ impl SheetRows for Table<'_> {
         }
     }
 
-    fn fill(&self, row: usize) -> Fill {
-        self.highlights.fill(row)
+    fn tone(&self, row: usize) -> Tone {
+        self.highlights.tone(row)
     }
 }
 
