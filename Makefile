@@ -52,7 +52,7 @@ test-fast: target/debug/msprobe $(VENV)/.package-test $(VENV)/.trl ## Python tes
 # While packages are downloaded, Rust is built and tested.
 test: ## All tests
 	@$(MAKE) --no-print-directory -j2 $(VENV)/.trl test-rust-half
-	@$(MAKE) --no-print-directory lint test-python test-install
+	@$(MAKE) --no-print-directory lint test-python test-web test-install
 	@$(BIN)/python tests/slowest.py $(RUST_REPORT) $(PYTHON_REPORT)
 	$(call say,all tests passed)
 
@@ -137,7 +137,7 @@ fmt: $(VENV)/.tools ## Format everything
 	$(BIN)/ruff check --fix .
 
 clean: ## Remove everything that was built or installed
-	rm -rf target fuzz/target dist $(VENV) $(RELEASE) .venv-reference demo_out bench_out python/msprobe/*.so
+	rm -rf target fuzz/target dist web/node_modules web/.build $(VENV) $(RELEASE) .venv-reference demo_out bench_out python/msprobe/*.so
 
 target/release/msprobe: $(SOURCES)
 	$(call say,building target/release/msprobe)
@@ -194,4 +194,31 @@ $(VENV)/.package-test: $(SOURCES) pyproject.toml | $(VENV)/.torch
 	$(call say,installing the reference and PyTorch into .venv-reference: $<)
 	$(PYTHON) -m venv .venv-reference
 	.venv-reference/bin/python $(pip-install) $<
+	@touch $@
+
+# Scripts of the html pages. What is built from web/ is committed, so that only those who change it need node.
+.PHONY: web lint-web fmt-web test-web
+lint: lint-web
+fmt: fmt-web
+
+web: web/node_modules/.package ## Build the scripts of the html pages from web/
+	$(call say,web: building crates/report/src/html/assets)
+	cd web && npm run --silent build
+
+lint-web: web/node_modules/.package
+	$(call say,lint: web and what is built from it)
+	cd web && npm run --silent lint
+
+fmt-web: web/node_modules/.package
+	cd web && npm run --silent format
+
+test-web: target/debug/msprobe web/node_modules/.package ## Tests of the html pages in Chromium
+	@command -v chromium >/dev/null || { printf '%s\n' '==> installing chromium' && apt-get install -y chromium; }
+	$(call say,web tests)
+	cd web && MSPROBE_BIN=$(CURDIR)/target/debug/msprobe npm run --silent test
+
+web/node_modules/.package: web/package.json web/package-lock.json
+	@command -v npm >/dev/null || { printf '%s\n' '==> installing node' && apt-get install -y nodejs npm; }
+	$(call say,installing node packages: web/package-lock.json)
+	cd web && npm ci --loglevel=error
 	@touch $@

@@ -1,12 +1,13 @@
 //! `overflow_report_….html`: the answer, the ranks side by side in time with what passed between them, and tables.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io::{self, BufWriter};
 
 use msprobe_dump::hash::FastMap;
 use msprobe_report::{
-    Cell, HtmlReport, HtmlTable, Lane, Link, Mark, Span, Timeline, Tone, VecRows, write_html_with_timeline,
+    Answer, Block, Cell, Lane, Link, Mark, Node, Page, PageTable, SheetRows, Span, Timeline, Tone, Tree,
+    VecRows,
 };
 
 use crate::causes::Cause;
@@ -30,34 +31,34 @@ pub(crate) fn write_page(outcome: &Outcome, file: &mut File) -> io::Result<()> {
     let warnings = VecRows::new(warning_rows(outcome));
     let harmless = VecRows::new(harmless_rows(outcome));
     let chain = VecRows::new(chain_rows(outcome));
-    let mut tables = Vec::new();
-    let mut add = |name: &str, headers: &[&str], rows, detail_columns: &[usize]| {
-        tables.push(HtmlTable {
-            name: name.to_owned(),
-            headers: headers.iter().map(|&header| header.to_owned()).collect(),
-            rows,
-            detail_columns: detail_columns.to_vec(),
-            hidden_columns: Vec::new(),
-            first_row: None,
-        });
-    };
-    add("Origins", &BIRTH_HEADERS, &births as &dyn msprobe_report::SheetRows, &[6, 7, 8]);
-    add("Spread", &["origin", "rank", "operation", "how"], &chain, &[]);
-    add("Ranks", &["rank", "level", "records", "not finite", "first", "came by", "from rank"], &ranks, &[]);
-    add("Early warnings", &["rank", "operation", "danger", "text"], &warnings, &[]);
-    add("Harmless", &["rule", "rank", "operation", "records"], &harmless, &[]);
-    let report = HtmlReport {
-        title: format!("Overflow report of {}", outcome.step.display()),
-        status: match outcome.status() {
+    let title = format!("Overflow report of {}", outcome.step.display());
+    let answer = Answer {
+        heading: title.clone(),
+        tone: match outcome.status() {
             Status::Clean => Tone::Good,
             Status::Warning | Status::Incomplete => Tone::Warning,
             Status::Anomaly => Tone::Bad,
         },
-        verdict: verdict(outcome),
+        text: verdict(outcome),
         facts: facts(outcome),
-        tables,
     };
-    write_html_with_timeline(&report, &Drawing::of(outcome).timeline, BufWriter::new(file))
+    let timeline = Drawing::of(outcome).timeline;
+    let spread = spread_tree(&timeline);
+    let mut blocks = vec![Block::Answer(answer), Block::Timeline(timeline)];
+    if !spread.nodes.is_empty() {
+        blocks.push(Block::Tree(spread));
+    }
+    let mut add = |name: &str, headers: &[&str], rows, detail_columns: &[usize]| {
+        let headers = headers.iter().map(|&header| header.to_owned()).collect();
+        let detail_columns = detail_columns.to_vec();
+        blocks.push(Block::Table(PageTable { detail_columns, ..PageTable::new(name, headers, rows) }));
+    };
+    add("Origins", &BIRTH_HEADERS, &births as &dyn SheetRows, &[6, 7, 8]);
+    add("Spread", &["origin", "rank", "operation", "how"], &chain, &[]);
+    add("Ranks", &["rank", "level", "records", "not finite", "first", "came by", "from rank"], &ranks, &[]);
+    add("Early warnings", &["rank", "operation", "danger", "text"], &warnings, &[]);
+    add("Harmless", &["rule", "rank", "operation", "records"], &harmless, &[]);
+    msprobe_report::write_page(&Page { title, blocks }, BufWriter::new(file))
 }
 
 const BIRTH_HEADERS: [&str; 9] =
@@ -158,6 +159,59 @@ fn harmless_rows(outcome: &Outcome) -> Vec<Vec<Cell>> {
             Some(vec![rule, Cell::Int(rank.into()), text(name), Cell::Int(excused.count as i128)])
         })
         .collect()
+}
+
+/// How it went on from each origin, along the links of the timeline: what a record gave to others stands below it. Where
+/// several gave, it stands below the one that is fewest steps from an origin.
+fn spread_tree(timeline: &Timeline) -> Tree {
+    let mut heads: FastMap<(usize, usize), Vec<&Link>> = FastMap::default();
+    for link in &timeline.links {
+        heads.entry(link.from).or_default().push(link);
+    }
+    let given: HashSet<(usize, usize)> = timeline.links.iter().map(|link| link.to).collect();
+    let mark = |(lane, mark): (usize, usize)| &timeline.lanes[lane].marks[mark];
+    let mut waiting: Vec<((usize, usize), Option<(usize, &Link)>)> = timeline
+        .lanes
+        .iter()
+        .enumerate()
+        .flat_map(|(lane, of)| (0..of.marks.len()).map(move |mark| (lane, mark)))
+        .filter(|&place| mark(place).is_origin || (heads.contains_key(&place) && !given.contains(&place)))
+        .map(|place| (place, None))
+        .collect();
+    waiting.sort_by_key(|&(place, _)| mark(place).at);
+    let mut seen: HashSet<(usize, usize)> = waiting.iter().map(|&(place, _)| place).collect();
+    let mut nodes: Vec<Node> = Vec::new();
+    let mut next = 0;
+    // Level by level, so that parents stand before their children.
+    while let Some(&(place, by)) = waiting.get(next) {
+        next += 1;
+        let (lane, of) = (&timeline.lanes[place.0], mark(place));
+        nodes.push(Node {
+            parent: by.map(|(parent, _)| parent),
+            tone: of.tone,
+            label: of.label.clone(),
+            note: match by {
+                Some((_, link)) if link.from.0 != link.to.0 => {
+                    format!("{}, {} from {}", lane.name, link.label, timeline.lanes[link.from.0].name)
+                }
+                Some((_, link)) => format!("{}, {}", lane.name, link.label),
+                None if of.is_origin => format!("{}, origin", lane.name),
+                None => lane.name.clone(),
+            },
+            detail: of.detail.clone(),
+        });
+        let parent = nodes.len() - 1;
+        for &link in heads.get(&place).into_iter().flatten() {
+            if seen.insert(link.to) {
+                waiting.push((link.to, Some((parent, link))));
+            }
+        }
+    }
+    Tree {
+        title: "Spread by origin".to_owned(),
+        note: "What is not finite, below what it came from.".to_owned(),
+        nodes,
+    }
 }
 
 /// The timeline while it is made.
@@ -365,4 +419,48 @@ fn detail(record: &Record, cause: Option<Cause>, birth: Option<&Finding>) -> Str
         lines.extend(frames_to_show(&birth.stack).into_iter().next().cloned());
     }
     lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mark(label: &str, at: u64, is_origin: bool) -> Mark {
+        Mark { at, tone: Tone::Bad, label: label.into(), detail: String::new(), is_origin }
+    }
+
+    fn link(from: (usize, usize), to: (usize, usize), label: &str) -> Link {
+        Link { from, to, tone: Tone::Bad, label: label.into() }
+    }
+
+    #[test]
+    fn what_was_given_stands_below_its_giver_once() {
+        let lane = |name: &str, marks| Lane { name: name.into(), marks, ..Lane::default() };
+        let timeline = Timeline {
+            lanes: vec![
+                lane("rank 0", vec![mark("made", 1, true), mark("sent", 2, false)]),
+                lane("rank 1", vec![mark("received", 3, false), mark("harmless", 4, false)]),
+            ],
+            // The last one closes a loop, as collectives do.
+            links: vec![
+                link((0, 0), (0, 1), "spread"),
+                link((0, 1), (1, 0), "arrived"),
+                link((0, 0), (1, 0), "arrived"),
+                link((1, 0), (0, 1), "arrived"),
+            ],
+            ..Timeline::default()
+        };
+        let nodes: Vec<(Option<usize>, String, String)> = spread_tree(&timeline)
+            .nodes
+            .into_iter()
+            .map(|node| (node.parent, node.label, node.note))
+            .collect();
+        let expected = [
+            (None, "made", "rank 0, origin"),
+            (Some(0), "sent", "rank 0, spread"),
+            (Some(0), "received", "rank 1, arrived from rank 0"),
+        ];
+        let expected = expected.map(|(parent, label, note)| (parent, label.to_owned(), note.to_owned()));
+        assert_eq!(nodes, expected);
+    }
 }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 
 use anyhow::Result;
-use msprobe_report::{Cell, Column, Mood, Row, Table, short_number};
+use msprobe_report::{Cell, Column, Row, Table, Tone, short_number};
 use msprobe_tensor::files::{Format, PlainValue, TensorFile};
 use msprobe_tensor::{PairMetrics, TensorView, compare_pair};
 use rayon::prelude::*;
@@ -86,11 +86,11 @@ impl Outcome {
         }
     }
 
-    fn mood(self) -> Mood {
+    fn tone(self) -> Tone {
         match self {
-            Outcome::Same => Mood::Good,
-            Outcome::DtypeDiffers | Outcome::PlainDiffers | Outcome::Unclaimed => Mood::Warning,
-            _ => Mood::Bad,
+            Outcome::Same => Tone::Good,
+            Outcome::DtypeDiffers | Outcome::PlainDiffers | Outcome::Unclaimed => Tone::Warning,
+            _ => Tone::Bad,
         }
     }
 }
@@ -281,7 +281,7 @@ fn without_metrics(name: &str, outcome: Outcome, text: String) -> Compared {
     let mut cells = vec![Cell::Text(name.to_owned()), Cell::Text(outcome.text().to_owned())];
     cells.resize(COLUMNS.len() - 1, Cell::Empty);
     cells.push(Cell::Text(text));
-    Compared { outcome, metrics: None, row: Row { cells, mood: outcome.mood() }, name: name.to_owned() }
+    Compared { outcome, metrics: None, row: Row { cells, tone: outcome.tone() }, name: name.to_owned() }
 }
 
 fn pair_all(a: &TensorFile, b: &TensorFile) -> Vec<Pair> {
@@ -360,7 +360,7 @@ fn compare(a: &TensorFile, b: &TensorFile, pair: &Pair) -> Compared {
         _ => cells.resize(COLUMNS.len() - 1, Cell::Empty),
     }
     cells.push(error);
-    Compared { outcome, metrics, row: Row { cells, mood: outcome.mood() }, name: pair.name.clone() }
+    Compared { outcome, metrics, row: Row { cells, tone: outcome.tone() }, name: pair.name.clone() }
 }
 
 fn judge(a: &TensorView<'_>, b: &TensorView<'_>, metrics: Option<&PairMetrics>) -> Outcome {

@@ -1,7 +1,7 @@
 //! `msprobe inspect`: what is in a tensor file.
 
 use anyhow::Result;
-use msprobe_report::{Cell, Column, Mood, Row, Table};
+use msprobe_report::{Cell, Column, Row, Table, Tone};
 use msprobe_tensor::files::{FileError, TensorFile};
 use msprobe_tensor::{Statistics, statistics_and_crc32};
 use rayon::prelude::*;
@@ -130,21 +130,21 @@ fn row(file: &TensorFile, index: usize, result: &Result<Measured, FileError>) ->
         }
         Err(_) => cells.extend([Cell::Empty, Cell::Empty]),
     }
-    let mood = match result {
+    let tone = match result {
         Ok(Measured { stats, crc32 }) => {
             cells.extend([stats.max, stats.min, stats.mean, stats.norm].map(number_cell));
             let counts = [stats.nan_count, stats.pos_inf_count, stats.neg_inf_count, stats.zero_count];
             cells.extend(counts.map(count_cell));
             cells.extend([Cell::Text(format!("{crc32:08x}")), Cell::Empty]);
-            if stats.nan_count > 0 || infinities(stats) > 0 { Mood::Warning } else { Mood::Plain }
+            if stats.nan_count > 0 || infinities(stats) > 0 { Tone::Warning } else { Tone::Plain }
         }
         Err(error) => {
             cells.resize(COLUMNS.len() - 1, Cell::Empty);
             cells.push(Cell::Text(reason(error)));
-            Mood::Bad
+            Tone::Bad
         }
     };
-    Row { cells, mood }
+    Row { cells, tone }
 }
 
 /// The error without the file and tensor, which the table shows already.

@@ -1,13 +1,10 @@
 //! `similarities.html`: the verdict, the curves with the worst first, and a table of all of them.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter};
 use std::path::Path;
 
-use msprobe_report::{
-    CellSink, CurveSeries, Curves, Fill, HtmlReport, HtmlTable, Limit, SheetRows, Tone,
-    write_html_with_curves,
-};
+use msprobe_report::{Answer, Block, CellSink, CurveSeries, Curves, Limit, Page, PageTable, SheetRows, Tone};
 
 use super::measure::Count;
 use super::outcome::{Outcome, RankOutcome, Status, short};
@@ -68,43 +65,31 @@ pub(super) fn write_page(outcome: &Outcome, sides: [&Path; 2], file: &mut File) 
     if left_out > 0 {
         facts.push(("Left out".to_owned(), format!("{left_out} curves without anything suspicious")));
     }
-    let report = HtmlReport {
-        title: "msprobe: directions of gradients of two runs".to_owned(),
-        status: match outcome.status() {
+    let title = "msprobe: directions of gradients of two runs".to_owned();
+    let answer = Answer {
+        heading: title.clone(),
+        tone: match outcome.status() {
             Status::Identical | Status::WithinTolerance => Tone::Good,
             Status::Incomplete | Status::Failed => Tone::Warning,
             Status::Diverged => Tone::Bad,
         },
-        verdict: outcome.lines().join("\n"),
+        text: outcome.lines().join("\n"),
         facts,
-        tables: vec![
-            HtmlTable {
-                name: "Parameters".to_owned(),
-                headers: HEADERS.map(str::to_owned).to_vec(),
-                rows: &entries,
-                detail_columns: Vec::new(),
-                hidden_columns: if outcome.ranks.len() > 1 { Vec::new() } else { vec![0] },
-                first_row: None,
-            },
-            HtmlTable {
-                name: "Not compared".to_owned(),
-                headers: vec!["what".to_owned()],
-                rows: &failures,
-                detail_columns: Vec::new(),
-                hidden_columns: Vec::new(),
-                first_row: None,
-            },
-        ],
     };
+    let parameters = PageTable {
+        hidden_columns: if outcome.ranks.len() > 1 { Vec::new() } else { vec![0] },
+        ..PageTable::new("Parameters", HEADERS.map(str::to_owned).to_vec(), &entries)
+    };
+    let failures = PageTable::new("Not compared", vec!["what".to_owned()], &failures);
     let curves = Curves {
         title: "Similarity of each parameter, worst first".to_owned(),
         x_label: "steps".to_owned(),
         xs: entries.steps.iter().map(|&step| i64::try_from(step).unwrap_or(i64::MAX)).collect(),
         series: &entries,
     };
-    let mut out = BufWriter::new(file);
-    write_html_with_curves(&report, &curves, &mut out)?;
-    out.flush()
+    let blocks =
+        vec![Block::Answer(answer), Block::Curves(curves), Block::Table(parameters), Block::Table(failures)];
+    msprobe_report::write_page(&Page { title, blocks }, BufWriter::new(file))
 }
 
 impl<'a> Entries<'a> {
@@ -260,8 +245,8 @@ impl SheetRows for Entries<'_> {
         sink.integer(entry.counts.iter().filter(|count| count.is_some()).count() as i128);
     }
 
-    fn fill(&self, row: usize) -> Fill {
-        if self.all[row].curve.flags.is_empty() { Fill::Plain } else { Fill::Red }
+    fn tone(&self, row: usize) -> Tone {
+        if self.all[row].curve.flags.is_empty() { Tone::Plain } else { Tone::Bad }
     }
 }
 
@@ -276,7 +261,7 @@ impl SheetRows for Failures<'_> {
         sink.text(&self.0[row]);
     }
 
-    fn fill(&self, _: usize) -> Fill {
-        Fill::Yellow
+    fn tone(&self, _: usize) -> Tone {
+        Tone::Warning
     }
 }

@@ -10,7 +10,7 @@ use msprobe_report::console::Console;
 use msprobe_report::error::{Code, CompareError};
 use msprobe_report::paths::{make_directory, publish};
 use msprobe_report::{
-    CellSink, CsvOptions, Fill, HtmlReport, HtmlTable, Sheet, SheetRows, Table, Tone, write_html,
+    Answer, Block, CellSink, CsvOptions, Page, PageTable, Sheet, SheetRows, Table, Tone, write_page,
     write_sheet_csv, write_sheet_json, write_workbook,
 };
 use rayon::prelude::*;
@@ -201,50 +201,44 @@ impl Report<'_> {
         let (key_headers, keys) = as_sheet(key_table(self.verdict));
         let (token_headers, tokens) = as_sheet(parting_table(&self.partings));
         let (left_headers, left) = as_sheet(left_out_table(self.verdict));
-        let table = |name: &str, headers, rows, first_row| HtmlTable {
-            name: name.to_owned(),
-            headers,
-            rows,
-            detail_columns: Vec::new(),
-            hidden_columns: Vec::new(),
-            first_row,
+        let table = |name: &str, headers, rows, first_row| {
+            Block::Table(PageTable { first_row, ..PageTable::new(name, headers, rows) })
         };
         let row_headers = std::iter::once("key").chain(HEADERS).map(str::to_owned).collect();
         let origin = self.verdict.origin;
-        let mut tables = vec![
-            table("Keys", key_headers, &keys as &dyn SheetRows, origin.map(|origin| origin.key)),
-            table("Rows", row_headers, &all, all.origin),
-        ];
-        if !tokens.is_empty() {
-            tables.push(table("Tokens", token_headers, &tokens, None));
-        }
-        if !left.is_empty() {
-            tables.push(table("Left out", left_headers, &left, None));
-        }
-        let report = HtmlReport {
-            title: "msprobe: key data of two runs".to_owned(),
-            status: match self.verdict.status {
+        let title = "msprobe: key data of two runs".to_owned();
+        let answer = Answer {
+            heading: title.clone(),
+            tone: match self.verdict.status {
                 Status::Identical => Tone::Good,
                 Status::Incomplete | Status::Failed => Tone::Warning,
                 Status::Diverged => Tone::Bad,
             },
-            verdict: self.lines.join("\n"),
+            text: self.lines.join("\n"),
             facts: vec![
                 ("First run".to_owned(), self.dirs[0].display().to_string()),
                 ("Second run".to_owned(), self.dirs[1].display().to_string()),
             ],
-            tables,
         };
-        let mut out = BufWriter::new(file);
-        write_html(&report, &mut out)?;
-        out.flush()
+        let mut blocks = vec![
+            Block::Answer(answer),
+            table("Keys", key_headers, &keys as &dyn SheetRows, origin.map(|origin| origin.key)),
+            table("Rows", row_headers, &all, all.origin),
+        ];
+        if !tokens.is_empty() {
+            blocks.push(table("Tokens", token_headers, &tokens, None));
+        }
+        if !left.is_empty() {
+            blocks.push(table("Left out", left_headers, &left, None));
+        }
+        write_page(&Page { title, blocks }, BufWriter::new(file))
     }
 }
 
 fn plain(line: &str) -> msprobe_report::Row {
     msprobe_report::Row {
         cells: vec![msprobe_report::Cell::Text(line.to_owned())],
-        mood: msprobe_report::Mood::Plain,
+        tone: msprobe_report::Tone::Plain,
     }
 }
 
@@ -333,11 +327,11 @@ impl SheetRows for AllRows<'_> {
         }
     }
 
-    fn fill(&self, row: usize) -> Fill {
+    fn tone(&self, row: usize) -> Tone {
         match self.find(row) {
-            _ if self.origin == Some(row) => Fill::Red,
-            Some((key, at)) if key.rows.get(at).is_some_and(differs) => Fill::Yellow,
-            _ => Fill::Plain,
+            _ if self.origin == Some(row) => Tone::Bad,
+            Some((key, at)) if key.rows.get(at).is_some_and(differs) => Tone::Warning,
+            _ => Tone::Plain,
         }
     }
 }

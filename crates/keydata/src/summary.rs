@@ -1,7 +1,7 @@
 //! Tables about all keys: how each compares, where token sequences part, what has no partner, what failed.
 
 use msprobe_report::VecRows;
-use msprobe_report::{Cell, Column, Fill, Mood, Row as TableRow, Table, json_number, rows_as_json};
+use msprobe_report::{Cell, Column, Row as TableRow, Table, Tone, json_number, rows_as_json};
 use serde_json::{Value, json};
 
 use super::flow;
@@ -81,10 +81,10 @@ pub(super) fn brief_key_table(verdict: &Verdict<'_>) -> Table {
 fn rows_of_keys(verdict: &Verdict<'_>, columns: &[Column], cells: fn(&KeySummary<'_>) -> Vec<Cell>) -> Table {
     let rows = verdict.keys.iter().enumerate().map(|(index, summary)| TableRow {
         cells: cells(summary),
-        mood: match summary.state() {
-            "identical" => Mood::Good,
-            _ if verdict.origin.is_some_and(|origin| origin.key == index) => Mood::Bad,
-            _ => Mood::Warning,
+        tone: match summary.state() {
+            "identical" => Tone::Good,
+            _ if verdict.origin.is_some_and(|origin| origin.key == index) => Tone::Bad,
+            _ => Tone::Warning,
         },
     });
     Table { columns: columns.to_vec(), rows: rows.collect() }
@@ -173,7 +173,7 @@ pub(super) fn parting_table(partings: &[(&KeyComparison, Parting)]) -> Table {
             Cell::Int(parting.lengths[0] as i128),
             Cell::Int(parting.lengths[1] as i128),
         ],
-        mood: Mood::Plain,
+        tone: Tone::Plain,
     });
     Table { columns: PARTING_COLUMNS.to_vec(), rows: rows.collect() }
 }
@@ -189,7 +189,7 @@ pub(super) fn left_out_table(verdict: &Verdict<'_>) -> Table {
             Cell::Int(place.id.into()),
             Cell::Text(what),
         ],
-        mood: Mood::Plain,
+        tone: Tone::Plain,
     };
     let mut rows = Vec::new();
     for summary in &verdict.keys {
@@ -209,7 +209,7 @@ pub(super) fn left_out_table(verdict: &Verdict<'_>) -> Table {
             Cell::Empty,
             Cell::Text(format!("not read: {text}")),
         ],
-        mood: Mood::Plain,
+        tone: Tone::Plain,
     }));
     Table { columns: PLACE_COLUMNS.to_vec(), rows }
 }
@@ -217,13 +217,8 @@ pub(super) fn left_out_table(verdict: &Verdict<'_>) -> Table {
 /// The rows of a table for a sheet: titles, cells, colours.
 pub(super) fn as_sheet(table: Table) -> (Vec<String>, VecRows) {
     let headers = table.columns.iter().map(|column| column.title.to_owned()).collect();
-    let fills = table.rows.iter().map(|row| match row.mood {
-        Mood::Bad => Fill::Red,
-        Mood::Warning => Fill::Yellow,
-        Mood::Plain | Mood::Good => Fill::Plain,
-    });
-    let fills = fills.collect();
-    (headers, VecRows::coloured(table.rows.into_iter().map(|row| row.cells).collect(), fills))
+    let (rows, tones) = table.rows.into_iter().map(|row| (row.cells, row.tone)).unzip();
+    (headers, VecRows::coloured(rows, tones))
 }
 
 /// Everything for machines.

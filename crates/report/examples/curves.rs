@@ -6,7 +6,7 @@ use std::io::BufWriter;
 use std::time::Instant;
 
 use msprobe_report::{
-    CellSink, CurveSeries, Curves, Fill, HtmlReport, HtmlTable, SheetRows, Tone, write_html_with_curves,
+    Answer, Block, CellSink, CurveSeries, Curves, Page, PageTable, SheetRows, Tone, write_page,
 };
 
 struct Parameters {
@@ -65,10 +65,6 @@ impl SheetRows for Parameters {
         sink.text(&self.names[row]);
         sink.number(self.value(row, 1));
     }
-
-    fn fill(&self, _row: usize) -> Fill {
-        Fill::Plain
-    }
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -85,20 +81,14 @@ fn main() -> Result<(), Box<dyn Error>> {
                 .into();
     }
     let parameters = Parameters { names, steps };
-    let report = HtmlReport {
-        title: "Gradients of two runs".into(),
-        status: Tone::Bad,
-        verdict: "step 3: 2 of 148 parameters fell by more than 0.03, first in backward order: model.layers.5.attn.qkv.weight".into(),
+    let title = "Gradients of two runs".to_owned();
+    let answer = Answer {
+        heading: title.clone(),
+        tone: Tone::Bad,
+        text: "step 3: 2 of 148 parameters fell by more than 0.03, first in backward order: model.layers.5.attn.qkv.weight".into(),
         facts: vec![("Steps".into(), steps.to_string()), ("Parameters".into(), count.to_string())],
-        tables: vec![HtmlTable {
-            name: "Parameters".into(),
-            headers: vec!["Name".into(), "Similarity".into()],
-            rows: &parameters,
-            detail_columns: Vec::new(),
-            hidden_columns: Vec::new(),
-            first_row: None,
-        }],
     };
+    let table = PageTable::new("Parameters", vec!["Name".into(), "Similarity".into()], &parameters);
     let curves = Curves {
         title: "Curves".into(),
         x_label: "step".into(),
@@ -106,7 +96,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         series: &parameters,
     };
     let start = Instant::now();
-    write_html_with_curves(&report, &curves, BufWriter::new(File::create(&file)?))?;
+    let blocks = vec![Block::Answer(answer), Block::Curves(curves), Block::Table(table)];
+    write_page(&Page { title, blocks }, BufWriter::new(File::create(&file)?))?;
     println!(
         "{:6.3} s {:9.1} MB",
         start.elapsed().as_secs_f64(),

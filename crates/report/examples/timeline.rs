@@ -5,7 +5,7 @@ use std::error::Error;
 use std::fs::File;
 use std::io::BufWriter;
 
-use msprobe_report::{HtmlReport, Lane, Link, Mark, Span, Timeline, Tone, write_html_with_timeline};
+use msprobe_report::{Answer, Block, Lane, Link, Mark, Page, Span, Timeline, Tone, write_page};
 
 /// Something begins on the first lane and goes from lane to lane; from the last it goes to all others. Every eighth
 /// lane hears nothing of it.
@@ -72,14 +72,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let file = arguments.next().ok_or("a file to write")?;
     let mut number = |usual: usize| arguments.next().map_or(Ok(usual), |text| text.parse());
     let (lanes, events, marks) = (number(4)?, number(500)?, number(6)?);
-    let report = HtmlReport {
-        title: "A timeline".into(),
-        status: Tone::Bad,
-        verdict: format!("It began on one of {lanes} lanes"),
+    let answer = Answer {
+        heading: "A timeline".into(),
+        tone: Tone::Bad,
+        text: format!("It began on one of {lanes} lanes"),
         facts: Vec::new(),
-        tables: Vec::new(),
     };
     let timeline = spread(lanes, events as u64, marks);
-    write_html_with_timeline(&report, &timeline, BufWriter::new(File::create(file)?))?;
+    let blocks = vec![Block::Answer(answer), Block::Timeline(timeline)];
+    write_page(&Page { title: "A timeline".into(), blocks }, BufWriter::new(File::create(file)?))?;
     Ok(())
 }

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use msprobe_report::{
-    CellSink, CsvOptions, Fill, HtmlReport, HtmlTable, Sheet, SheetRows, Tone, write_html, write_sheet_csv,
-    write_sheet_json, write_workbook,
+    Answer, Block, CellSink, CsvOptions, Page, PageTable, Sheet, SheetRows, Tone, write_page,
+    write_sheet_csv, write_sheet_json, write_workbook,
 };
 
 const COLUMNS: usize = 25;
@@ -43,36 +43,38 @@ impl SheetRows for Rows {
         }
     }
 
-    fn fill(&self, row: usize) -> Fill {
+    fn tone(&self, row: usize) -> Tone {
         match row % 40 {
-            0 => Fill::Red,
-            7 => Fill::Yellow,
-            _ => Fill::Plain,
+            0 => Tone::Bad,
+            7 => Tone::Warning,
+            _ => Tone::Plain,
         }
     }
 }
 
-fn page<'a>(sheet: &Sheet<'a>) -> HtmlReport<'a> {
-    let table = |name: &str, first_row| HtmlTable {
-        name: name.into(),
-        headers: sheet.headers.clone(),
-        rows: sheet.rows,
-        detail_columns: vec![COLUMNS - 1],
-        hidden_columns: vec![1, 11],
-        first_row,
+fn page<'a>(sheet: &Sheet<'a>) -> Page<'a> {
+    let table = |name: &str, first_row| {
+        Block::Table(PageTable {
+            detail_columns: vec![COLUMNS - 1],
+            hidden_columns: vec![1, 11],
+            first_row,
+            ..PageTable::new(name, sheet.headers.clone(), sheet.rows)
+        })
     };
-    HtmlReport {
-        title: "Comparison of two dumps".into(),
-        status: Tone::Bad,
-        verdict: "The first operation that introduces an error is Module.layers.12.Linear.forward.17 (step 0, rank 0).\n\
+    let title = "Comparison of two dumps".to_owned();
+    let answer = Answer {
+        heading: title.clone(),
+        tone: Tone::Bad,
+        text: "The first operation that introduces an error is Module.layers.12.Linear.forward.17 (step 0, rank 0).\n\
                   Its inputs and parameters agree within tolerance, its output does not: cosine 0.93, largest relative \
                   error 4.1 %."
             .into(),
         facts: [("Target", "step0/rank0/dump.json"), ("Golden", "step0/rank0/dump.json"), ("Mode", "statistics")]
             .map(|(label, value)| (label.into(), value.into()))
             .into(),
-        tables: vec![table("Comparison", Some(sheet.rows.len() / 2)), table("Unmatched", None)],
-    }
+    };
+    let (comparison, unmatched) = (table("Comparison", Some(sheet.rows.len() / 2)), table("Unmatched", None));
+    Page { title, blocks: vec![Block::Answer(answer), comparison, unmatched] }
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -97,7 +99,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let writers: Vec<(&str, Writer<'_>)> = vec![
         ("xlsx", Box::new(|path| write_workbook(File::create(path)?, std::slice::from_ref(&sheet)))),
         ("csv", Box::new(|path| write_sheet_csv(&sheet, CsvOptions::default(), File::create(path)?))),
-        ("html", Box::new(|path| write_html(&page(&sheet), BufWriter::new(File::create(path)?)))),
+        ("html", Box::new(|path| write_page(&page(&sheet), BufWriter::new(File::create(path)?)))),
         ("json", Box::new(|path| write_sheet_json(&sheet, File::create(path)?))),
     ];
     for (format, write) in writers {

@@ -14,6 +14,7 @@ mod sheet;
 mod sheet_csv;
 mod sheet_json;
 mod text;
+mod tone;
 mod unfinished;
 mod visible;
 mod xlsx;
@@ -22,16 +23,17 @@ use std::fmt;
 
 pub use self::csv::write_csv;
 pub use self::html::{
-    CurveSeries, Curves, HtmlReport, HtmlTable, Lane, Limit, Link, Mark, Span, Timeline, Tone, write_html,
-    write_html_with_curves, write_html_with_timeline,
+    Answer, Block, CurveSeries, Curves, Lane, Limit, Link, Mark, Node, Page, PageTable, Span, Timeline, Tree,
+    write_page,
 };
 pub use self::json::{json_number, rows_as_json};
 pub use self::plot::{LinePlot, line_plot_png};
 pub use self::rows::{VecRows, Words};
-pub use self::sheet::{CellSink, Fill, Sheet, SheetRows};
+pub use self::sheet::{CellSink, Sheet, SheetRows};
 pub use self::sheet_csv::{CsvOptions, write_sheet_csv};
 pub use self::sheet_json::write_sheet_json;
 pub use self::text::{short_number, write_text};
+pub use self::tone::Tone;
 pub use self::visible::{Visible, write_visible_lines};
 pub use self::xlsx::write_workbook;
 use msprobe_tensor::digits as number;
@@ -71,20 +73,6 @@ impl Column {
     pub const fn number(key: &'static str, title: &'static str) -> Column {
         Column { key, title, right: true }
     }
-}
-
-/// How a row should look where colour is available.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Mood {
-    /// Nothing to say.
-    #[default]
-    Plain,
-    /// As it should be.
-    Good,
-    /// Worth a look.
-    Warning,
-    /// Wrong.
-    Bad,
 }
 
 /// One value of a row.
@@ -134,7 +122,7 @@ pub struct Row {
     /// As many as there are columns.
     pub cells: Vec<Cell>,
     /// Colour of the row in text.
-    pub mood: Mood,
+    pub tone: Tone,
 }
 
 /// Rows under named columns.

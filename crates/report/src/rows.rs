@@ -1,24 +1,24 @@
 //! Rows that are kept as cells, for tables of moderate length.
 
-use crate::{Cell, CellSink, Fill, SheetRows};
+use crate::{Cell, CellSink, SheetRows, Tone};
 
 /// Rows in the order they are written, all as long as the header.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct VecRows {
     rows: Vec<Vec<Cell>>,
     /// Those of the first rows; the others have none.
-    fills: Vec<Fill>,
+    tones: Vec<Tone>,
 }
 
 impl VecRows {
     /// Rows ready to be written.
     pub fn new(rows: Vec<Vec<Cell>>) -> VecRows {
-        VecRows { rows, fills: Vec::new() }
+        VecRows { rows, tones: Vec::new() }
     }
 
-    /// Rows with their backgrounds.
-    pub fn coloured(rows: Vec<Vec<Cell>>, fills: Vec<Fill>) -> VecRows {
-        VecRows { rows, fills }
+    /// Rows with their colours.
+    pub fn coloured(rows: Vec<Vec<Cell>>, tones: Vec<Tone>) -> VecRows {
+        VecRows { rows, tones }
     }
 
     /// The rows.
@@ -38,8 +38,8 @@ impl SheetRows for VecRows {
         }
     }
 
-    fn fill(&self, row: usize) -> Fill {
-        self.fills.get(row).copied().unwrap_or_default()
+    fn tone(&self, row: usize) -> Tone {
+        self.tones.get(row).copied().unwrap_or_default()
     }
 }
 

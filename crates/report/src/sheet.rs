@@ -1,18 +1,6 @@
 //! Tables too long to be kept as cells: a row is asked for when it is written.
 
-/// Background of a whole row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Fill {
-    /// None.
-    #[default]
-    Plain,
-    /// Something is wrong.
-    Red,
-    /// Worth a look.
-    Yellow,
-    /// Not compared: nobody knows.
-    Blue,
-}
+use crate::Tone;
 
 /// Takes the cells of one row, left to right. Each call is one cell.
 pub trait CellSink {
@@ -39,8 +27,11 @@ pub trait SheetRows: Sync {
     /// Hands over as many cells as there are headers.
     fn cells(&self, row: usize, sink: &mut dyn CellSink);
 
-    /// Background of a row.
-    fn fill(&self, row: usize) -> Fill;
+    /// Colour of a row.
+    fn tone(&self, row: usize) -> Tone {
+        let _ = row;
+        Tone::Plain
+    }
 }
 
 /// Rows under headers, with a name.

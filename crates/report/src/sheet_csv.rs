@@ -154,7 +154,8 @@ fn is_sign(character: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sheet::{Fill, SheetRows};
+    use crate::Tone;
+    use crate::sheet::SheetRows;
 
     struct Texts<'a>(&'a [&'a [&'a str]]);
 
@@ -167,10 +168,6 @@ mod tests {
             for text in self.0[row] {
                 sink.text(text);
             }
-        }
-
-        fn fill(&self, _: usize) -> Fill {
-            Fill::Plain
         }
     }
 
@@ -189,8 +186,8 @@ mod tests {
             sink.text("more than there are headers");
         }
 
-        fn fill(&self, _: usize) -> Fill {
-            Fill::Red
+        fn tone(&self, _: usize) -> Tone {
+            Tone::Bad
         }
     }
 

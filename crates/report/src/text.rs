@@ -1,10 +1,10 @@
-//! A table for the terminal: aligned columns, two blanks apart, a coloured row where its mood says so.
+//! A table for the terminal: aligned columns, two blanks apart, a coloured row where its tone says so.
 
 use std::io::{self, Write};
 
 use unicode_width::UnicodeWidthStr;
 
-use crate::{Cell, Column, Mood, Table, Visible};
+use crate::{Cell, Column, Table, Visible};
 
 /// Six digits reach this far.
 const EXACT_BELOW: f64 = 1e6;
@@ -28,13 +28,7 @@ pub fn write_text(table: &Table, color: bool, out: &mut impl Write) -> io::Resul
     let bold = if color { "\x1b[1m" } else { "" };
     write_line(&table.columns, &widths, &titles, bold, out)?;
     for (row, texts) in table.rows.iter().zip(&texts) {
-        let style = match row.mood {
-            _ if !color => "",
-            Mood::Plain => "",
-            Mood::Good => "\x1b[32m",
-            Mood::Warning => "\x1b[33m",
-            Mood::Bad => "\x1b[31m",
-        };
+        let style = if color { row.tone.ansi() } else { "" };
         write_line(&table.columns, &widths, texts, style, out)?;
     }
     Ok(())
@@ -94,16 +88,16 @@ pub fn short_number(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Row;
+    use crate::{Row, Tone};
 
     #[test]
     fn aligns_by_display_width_and_rounds_floats() {
         let table = Table {
             columns: vec![Column::text("name", "name"), Column::number("value", "value")],
             rows: vec![
-                Row { cells: vec![Cell::Text("权重".into()), Cell::Float(0.123_456_789)], mood: Mood::Bad },
-                Row { cells: vec![Cell::Text("b\n".into()), Cell::Float(1.5e-9)], mood: Mood::Plain },
-                Row { cells: vec![Cell::Text(String::new()), Cell::Float(0.999_999_9)], mood: Mood::Plain },
+                Row { cells: vec![Cell::Text("权重".into()), Cell::Float(0.123_456_789)], tone: Tone::Bad },
+                Row { cells: vec![Cell::Text("b\n".into()), Cell::Float(1.5e-9)], tone: Tone::Plain },
+                Row { cells: vec![Cell::Text(String::new()), Cell::Float(0.999_999_9)], tone: Tone::Plain },
             ],
         };
         let mut out = Vec::new();

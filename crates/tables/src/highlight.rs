@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use msprobe_report::Fill;
+use msprobe_report::Tone;
 
 use msprobe_compare::pairing::RowPair;
 use msprobe_compare::side::{Leaf, Role, Scalar, Side};
@@ -25,7 +25,7 @@ const RELATIVE_GREW: &str =
 /// Colours of rows, and their reasons. Rows without a colour are not in it.
 #[derive(Debug, Default)]
 pub struct Highlights {
-    rows: HashMap<usize, (Fill, Vec<&'static str>)>,
+    rows: HashMap<usize, (Tone, Vec<&'static str>)>,
 }
 
 impl Highlights {
@@ -44,7 +44,7 @@ impl Highlights {
         let rows = Rows { target, golden, mode, pairs, tensors };
         for row in 0..pairs.len() {
             if let Some(reason) = rows.own_reason(row) {
-                highlights.add(row, Fill::Red, reason);
+                highlights.add(row, Tone::Bad, reason);
             }
         }
         let mut start = 0;
@@ -58,12 +58,12 @@ impl Highlights {
         highlights
     }
 
-    fn add(&mut self, row: usize, fill: Fill, reason: &'static str) {
-        let (own, reasons) = self.rows.entry(row).or_insert((fill, Vec::new()));
-        match (*own, fill) {
-            (Fill::Red, Fill::Yellow) => return,
-            (Fill::Yellow, Fill::Red) => {
-                *own = Fill::Red;
+    fn add(&mut self, row: usize, tone: Tone, reason: &'static str) {
+        let (own, reasons) = self.rows.entry(row).or_insert((tone, Vec::new()));
+        match (*own, tone) {
+            (Tone::Bad, Tone::Warning) => return,
+            (Tone::Warning, Tone::Bad) => {
+                *own = Tone::Bad;
                 reasons.clear();
             }
             _ => {}
@@ -75,8 +75,8 @@ impl Highlights {
     }
 
     /// Colour of a row.
-    pub fn fill(&self, row: usize) -> Fill {
-        self.rows.get(&row).map_or(Fill::Plain, |(fill, _)| *fill)
+    pub fn tone(&self, row: usize) -> Tone {
+        self.rows.get(&row).map_or(Tone::Plain, |(tone, _)| *tone)
     }
 
     /// Why it has that colour.
@@ -173,28 +173,28 @@ impl Rows<'_> {
         let magnitude = |error: f64| if error.abs() < 1.0 { 0.0 } else { error.abs().log10() };
         if input.error.abs() <= output.error.abs() && magnitude(output.error) - magnitude(input.error) >= 1.0
         {
-            highlights.add(row, Fill::Yellow, MAGNITUDE);
+            highlights.add(row, Tone::Warning, MAGNITUDE);
         }
         if self.mode == Mode::All {
             if let (Some(input), Some(output)) = (input.ratio, output.ratio) {
                 if input > 0.9 && output < 0.6 {
-                    highlights.add(row, Fill::Red, RATIO_COLLAPSED);
+                    highlights.add(row, Tone::Bad, RATIO_COLLAPSED);
                 } else if input - output > 0.1 {
-                    highlights.add(row, Fill::Yellow, RATIO_FELL);
+                    highlights.add(row, Tone::Warning, RATIO_FELL);
                 }
             }
             if let (Some(input), Some(output)) = (input.cosine, output.cosine)
                 && input - output > 0.1
             {
-                highlights.add(row, Fill::Yellow, COSINE_FELL);
+                highlights.add(row, Tone::Warning, COSINE_FELL);
             }
             return;
         }
         let relative = |figures: Figures| (figures.error / figures.bench_max.max(f64::EPSILON)).abs();
         if relative(output) > 0.5 {
-            highlights.add(row, Fill::Red, RELATIVE_LARGE);
+            highlights.add(row, Tone::Bad, RELATIVE_LARGE);
         } else if relative(output) > 0.1 && relative(input) < 0.01 {
-            highlights.add(row, Fill::Yellow, RELATIVE_GREW);
+            highlights.add(row, Tone::Warning, RELATIVE_GREW);
         }
     }
 }

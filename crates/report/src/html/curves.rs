@@ -1,23 +1,20 @@
-//! Curves of a report: many named series over the same steps, as JSON in blocks.
+//! Curves of a page: many named series over the same steps, as JSON in blocks.
 
-use std::io::{self, Write};
+use std::io;
 use std::ops::Range;
 
 use serde_json::json;
 
-use super::Tone;
-use super::blocks::push_for_script;
+use super::data::{DataWriter, piece};
+use crate::Tone;
 use crate::number::{not_finite, push_integer, push_repr};
 use crate::ordered::{in_order, rows_per_piece};
 use crate::sheet_json::push_string;
 
-pub(super) const STYLE: &str = include_str!("curves.css");
-pub(super) const SCRIPTS: [&str; 2] = [include_str!("chart.js"), include_str!("curves.js")];
-
 /// Cells of a curve that are not values: its name, note, tone, flags and limits.
 const OTHER_CELLS: usize = 5;
 
-/// A section of curves.
+/// Curves over the same steps.
 pub struct Curves<'a> {
     /// Shown on its tab.
     pub title: String,
@@ -73,28 +70,21 @@ pub struct Limit {
 }
 
 impl Curves<'_> {
-    /// A description, and the curves in as many blocks as needed.
-    pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
+    /// A description, and the curves in as many pieces as needed.
+    pub(super) fn write_data(&self, out: &mut DataWriter<'_>) -> io::Result<()> {
         let described = json!({
             "name": self.title,
             "count": self.series.len(),
             "xLabel": self.x_label,
             "xs": self.xs,
         });
-        let mut piece = b"<script type=\"application/json\" id=\"curves\">".to_vec();
-        push_for_script(&mut piece, described.to_string().as_bytes());
-        piece.extend_from_slice(b"</script>\n");
-        out.write_all(&piece)?;
+        out.view("curves", &described)?;
+        let number = out.number();
         in_order(
             0..self.series.len(),
             rows_per_piece(self.xs.len() + OTHER_CELLS),
-            |range| {
-                let mut piece = b"<script type=\"application/json\" class=\"curves\">".to_vec();
-                push_for_script(&mut piece, &self.block(range));
-                piece.extend_from_slice(b"</script>\n");
-                piece
-            },
-            |piece| out.write_all(&piece),
+            |range| piece(number, &self.block(range)),
+            |piece| out.append(&piece),
         )
     }
 
@@ -110,7 +100,7 @@ impl Curves<'_> {
             json.push(b',');
             push_string(&mut json, &self.series.note(index));
             json.push(b',');
-            push_string(&mut json, self.series.tone(index).class());
+            push_string(&mut json, self.series.tone(index).as_str());
             json.extend_from_slice(b",[");
             let values = self.series.values(index);
             // One too many would have no place on the axis.

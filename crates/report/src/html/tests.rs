@@ -1,11 +1,14 @@
 //! What stands in the file, without a browser.
 
 mod timeline;
+mod tree;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::table::ROWS_PER_BLOCK;
 use super::*;
-use crate::sheet::{CellSink, Fill};
+use crate::Tone;
+use crate::sheet::{CellSink, SheetRows};
 
 const NASTY: &str = "</script><script>alert(1)</script><!-- & \u{2028}\u{2029} \" ' \\ \u{1} 权";
 
@@ -23,34 +26,48 @@ impl SheetRows for Rows {
         sink.integer(1 << 60);
     }
 
-    fn fill(&self, row: usize) -> Fill {
+    fn tone(&self, row: usize) -> Tone {
         match row {
-            2 => Fill::Red,
-            3 => Fill::Yellow,
-            _ => Fill::Plain,
+            2 => Tone::Bad,
+            3 => Tone::Warning,
+            _ => Tone::Plain,
         }
     }
 }
 
 fn written(rows: &Rows) -> String {
     let headers = vec!["name".into(), "<b>number".into(), "text".into(), "big".into(), "missing".into()];
-    let report = HtmlReport {
-        title: "A <report> & more".into(),
-        status: Tone::Bad,
-        verdict: "First.\n\n<i>Second</i>".into(),
+    let answer = Answer {
+        heading: "A <heading> & more".into(),
+        tone: Tone::Bad,
+        text: "First.\n\n<i>Second</i>".into(),
         facts: vec![("label \"x\"".into(), "<value>".into())],
-        tables: vec![HtmlTable {
-            name: NASTY.into(),
-            headers,
-            rows,
-            detail_columns: vec![2],
-            hidden_columns: vec![3],
-            first_row: Some(4),
-        }],
     };
+    let table = PageTable {
+        detail_columns: vec![2],
+        hidden_columns: vec![3],
+        first_row: Some(4),
+        ..PageTable::new(NASTY, headers, rows)
+    };
+    page_of("A <report> & more", vec![Block::Answer(answer), Block::Table(table)])
+}
+
+fn page_of(title: &str, blocks: Vec<Block<'_>>) -> String {
     let mut out = Vec::new();
-    write_html(&report, &mut out).unwrap();
+    write_page(&Page { title: title.into(), blocks }, &mut out).unwrap();
     String::from_utf8(out).unwrap()
+}
+
+/// What the page says of its views of that kind.
+fn described(html: &str, kind: &str) -> Vec<Value> {
+    let of_kind = format!("data-kind=\"{kind}\"");
+    scripts(html, &of_kind).iter().map(|text| serde_json::from_str(text).unwrap()).collect()
+}
+
+/// The pieces of a view.
+fn pieces(html: &str, view: usize) -> Vec<Value> {
+    let of_view = format!("data-view=\"{view}\"");
+    scripts(html, &of_view).iter().map(|text| serde_json::from_str(text).unwrap()).collect()
 }
 
 /// Contents of the script elements whose opening tag contains `what`.
@@ -79,8 +96,7 @@ fn cell(block: &Value, column: usize, row: usize) -> Value {
 fn every_cell_is_in_the_blocks() {
     let count = ROWS_PER_BLOCK * 2 + 5;
     let html = written(&Rows(count));
-    let blocks: Vec<Value> =
-        scripts(&html, "class=\"rows\"").iter().map(|text| serde_json::from_str(text).unwrap()).collect();
+    let blocks = pieces(&html, 0);
     assert_eq!(blocks.len(), 3);
     let mut row = 0;
     for block in &blocks {
@@ -110,6 +126,7 @@ fn data_cannot_become_markup() {
     // Opening and closing tags are ours: the description, one block, the program.
     assert_eq!((html.matches("<script").count(), html.matches("</script").count()), (3, 3));
     assert!(html.contains("<title>A &lt;report&gt; &amp; more</title>"));
+    assert!(html.contains("<h1>A &lt;heading&gt; &amp; more</h1>"));
     assert!(html.contains("<p>First.</p>\n<p>&lt;i&gt;Second&lt;/i&gt;</p>"));
     assert!(html.contains("<dt>label &quot;x&quot;</dt><dd>&lt;value&gt;</dd>"));
 }
@@ -117,13 +134,12 @@ fn data_cannot_become_markup() {
 #[test]
 fn tables_are_described() {
     let html = written(&Rows(5));
-    let described: Value = serde_json::from_str(scripts(&html, "id=\"described\"")[0]).unwrap();
-    assert_eq!(described[0]["name"], NASTY);
-    assert_eq!(described[0]["headers"][1], "<b>number");
-    assert_eq!(described[0]["count"], 5);
-    assert_eq!(described[0]["first"], 4);
-    let described: Value = serde_json::from_str(scripts(&written(&Rows(3)), "id=\"described\"")[0]).unwrap();
-    assert_eq!(described[0]["first"], Value::Null);
+    let tables = described(&html, "table");
+    assert_eq!(tables[0]["name"], NASTY);
+    assert_eq!(tables[0]["headers"][1], "<b>number");
+    assert_eq!(tables[0]["count"], 5);
+    assert_eq!(tables[0]["first"], 4);
+    assert_eq!(described(&written(&Rows(3)), "table")[0]["first"], Value::Null);
 }
 
 struct Series(usize);
@@ -172,33 +188,23 @@ impl CurveSeries for Series {
 }
 
 fn with_curves(count: usize) -> String {
-    let report = HtmlReport {
-        title: "Gradients".into(),
-        status: Tone::Good,
-        verdict: String::new(),
-        facts: Vec::new(),
-        tables: Vec::new(),
-    };
     let series = Series(count);
     let curves = Curves { title: NASTY.into(), x_label: "step".into(), xs: vec![0, 5, -7], series: &series };
-    let mut out = Vec::new();
-    write_html_with_curves(&report, &curves, &mut out).unwrap();
-    String::from_utf8(out).unwrap()
+    page_of("Gradients", vec![Block::Curves(curves)])
 }
 
 #[test]
 fn every_curve_is_in_the_blocks() {
     let count = 10_000;
     let html = with_curves(count);
-    let described: Value = serde_json::from_str(scripts(&html, "id=\"curves\"")[0]).unwrap();
-    assert_eq!(described, json!({"name": NASTY, "count": count, "xLabel": "step", "xs": [0, 5, -7]}));
-    let blocks: Vec<Vec<Value>> =
-        scripts(&html, "class=\"curves\"").iter().map(|text| serde_json::from_str(text).unwrap()).collect();
+    let expected = json!({"name": NASTY, "count": count, "xLabel": "step", "xs": [0, 5, -7]});
+    assert_eq!(described(&html, "curves"), [expected]);
+    let blocks = pieces(&html, 0);
     assert!(blocks.len() > 1);
-    let curves = blocks.concat();
+    let curves: Vec<&Value> = blocks.iter().flat_map(|block| block.as_array().unwrap()).collect();
     assert_eq!(curves.len(), count);
     assert_eq!(
-        curves[0],
+        *curves[0],
         json!([
             "fc.weight",
             "note 0",
@@ -208,7 +214,7 @@ fn every_curve_is_in_the_blocks() {
             [[0, 0, 0.97], [0, 2, 0.9]]
         ])
     );
-    assert_eq!(curves[1], json!([NASTY, NASTY, "warning", ["-inf"], [], []]));
+    assert_eq!(*curves[1], json!([NASTY, NASTY, "warning", ["-inf"], [], []]));
     for (index, curve) in curves.iter().enumerate().skip(2) {
         assert_eq!(curve[1], format!("note {index}"));
         assert_eq!(curve[3], json!([index as f64, index as f64, index as f64]));
@@ -221,24 +227,57 @@ fn names_of_curves_cannot_become_markup() {
     for content in scripts(&html, "application/json") {
         assert!(!content.contains(['<', '>', '&', '\u{2028}', '\u{2029}']), "{content}");
     }
-    // The tables' description, the curves', one block, the program.
-    assert_eq!((html.matches("<script").count(), html.matches("</script").count()), (4, 4));
+    // The curves' description, one block, the program.
+    assert_eq!((html.matches("<script").count(), html.matches("</script").count()), (3, 3));
+}
+
+/// A page has one program for all kinds of blocks, which therefore has to be small.
+#[test]
+fn the_program_is_there_once_and_small() {
+    for html in [with_curves(0), written(&Rows(1)), page_of("", Vec::new())] {
+        assert_eq!((html.matches(PROGRAM).count(), html.matches(STYLE).count()), (1, 1));
+    }
+    assert!(PROGRAM.len() + STYLE.len() < 96 * 1024);
 }
 
 #[test]
-fn only_a_report_with_curves_has_their_program() {
-    let (with, without) = (with_curves(0), written(&Rows(1)));
-    for part in curves::SCRIPTS.iter().chain([&curves::STYLE]) {
-        assert!(with.contains(part) && !without.contains(part));
-    }
-    assert!(scripts(&with, "class=\"curves\"").is_empty());
-    assert!(with.find("class CurvesView") < with.find("\nstart();"));
+fn blocks_come_in_any_combination_and_number() {
+    let (rows, none, series) = (Rows(3), Rows(0), Series(2));
+    let answer = |heading: &str| Block::Answer(Answer { heading: heading.into(), ..Answer::default() });
+    let table = |name: &str, rows| Block::Table(PageTable::new(name, vec!["a".into()], rows));
+    let curves = |title: &str| {
+        let curves = Curves { title: title.into(), x_label: "step".into(), xs: vec![1], series: &series };
+        Block::Curves(curves)
+    };
+    let lanes = |title: &str| Block::Timeline(Timeline { title: title.into(), ..Timeline::default() });
+    let html = page_of(
+        "All",
+        vec![
+            table("t0", &rows),
+            answer("first"),
+            curves("c1"),
+            lanes("l2"),
+            table("t3", &none),
+            curves("c4"),
+            Block::Tree(Tree { title: "n5".into(), ..Tree::default() }),
+            answer("second"),
+            lanes("l6"),
+        ],
+    );
+    let names: Vec<String> = scripts(&html, "class=\"view\"")
+        .iter()
+        .map(|text| serde_json::from_str::<Value>(text).unwrap()["name"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(names, ["t0", "c1", "l2", "t3", "c4", "n5", "l6"]);
+    // Each piece names its view.
+    let counts: Vec<usize> = (0..names.len()).map(|view| pieces(&html, view).len()).collect();
+    assert_eq!(counts, [1, 1, 0, 0, 1, 0, 0]);
+    assert!(html.find("<h1>first") < html.find("<h1>second") && html.find("<h1>second") < html.find("<main"));
 }
 
 #[test]
 fn nothing_is_loaded_and_no_markup_is_made_of_text() {
-    let scripts = SCRIPTS.concat() + &curves::SCRIPTS.concat() + &super::timeline::SCRIPTS.concat() + START;
-    let assets = scripts + STYLE + curves::STYLE + super::timeline::STYLE;
+    let assets = PROGRAM.to_owned() + STYLE;
     // The name of a kind of element and parts of the page itself: nothing is fetched for them.
     let assets = assets.replace("\"http://www.w3.org/2000/svg\"", "").replace("url(#", "");
     for word in ["http:", "https:", "//cdn", "fetch(", "XMLHttpRequest", "import(", "@import", "url("] {

@@ -1,26 +1,14 @@
-//! A timeline of a report: lanes side by side with marks on them, and links between the marks.
+//! A timeline of a page: lanes side by side with marks on them, and links between the marks.
 //!
 //! It is in the page twice: as JSON for the script that draws it, and as short lists for paper and for readers without
 //! scripts.
 
 use std::fmt::Write as _;
-use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use super::blocks::push_for_script;
-use super::{Tone, escaped};
-
-pub(super) const STYLE: &str = include_str!("timeline.css");
-pub(super) const SCRIPTS: [&str; 4] = [
-    include_str!("chart.js"),
-    include_str!("lanes.js"),
-    include_str!("lanes_drawing.js"),
-    include_str!("timeline.js"),
-];
-/// Without scripts the lists are all there is to see.
-pub(super) const WITHOUT_SCRIPTS: &str =
-    "<noscript><style>@media screen { .timeline-text { display: block; } }</style></noscript>\n";
+use super::escaped;
+use crate::Tone;
 
 /// The lists are for people: more lines than this nobody reads, or prints.
 const LINES_PER_LIST: usize = 200;
@@ -116,29 +104,25 @@ impl Timeline {
         self.lanes.iter().map(|lane| lane.marks.len()).sum()
     }
 
-    /// Everything, for the script.
-    pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
+    /// Everything, for the page's program.
+    pub(super) fn described(&self) -> Value {
         let links: Vec<Value> = self
             .valid_links()
             .map(|link| {
                 let (from, to) = (link.from, link.to);
-                json!([from.0, from.1, to.0, to.1, link.tone.class(), link.label])
+                json!([from.0, from.1, to.0, to.1, link.tone.as_str(), link.label])
             })
             .collect();
         let legend: Vec<Value> =
-            self.legend.iter().map(|(tone, words)| json!([tone.class(), words])).collect();
-        let described = json!({
+            self.legend.iter().map(|(tone, words)| json!([tone.as_str(), words])).collect();
+        json!({
             "name": self.title,
             "note": self.note,
             "count": self.mark_count(),
             "lanes": self.lanes.iter().map(Lane::described).collect::<Vec<_>>(),
             "links": links,
             "legend": legend,
-        });
-        let mut piece = b"<script type=\"application/json\" id=\"timeline\">".to_vec();
-        push_for_script(&mut piece, described.to_string().as_bytes());
-        piece.extend_from_slice(b"</script>\n");
-        out.write_all(&piece)
+        })
     }
 
     /// The lists: lanes, origins, links.
@@ -178,7 +162,7 @@ impl Timeline {
         let counts = [(self.lanes.len(), "lane"), (self.mark_count(), "mark"), (links.len(), "link")]
             .map(|(count, word)| counted(count as u64, word))
             .join(", ");
-        let mut text = format!("<section class=\"timeline-text\">\n<h2>{}</h2>\n", escaped(&self.title));
+        let mut text = format!("<section class=\"in-words\">\n<h2>{}</h2>\n", escaped(&self.title));
         for line in [escaped(&self.note), counts] {
             if !line.trim().is_empty() {
                 let _ = writeln!(text, "<p>{line}</p>");
@@ -200,14 +184,14 @@ impl Lane {
             .iter()
             .map(|span| {
                 let (from, to) = (span.from.min(span.to), span.from.max(span.to));
-                json!([from, to, span.tone.class(), span.label])
+                json!([from, to, span.tone.as_str(), span.label])
             })
             .collect();
         let marks: Vec<Value> = self
             .marks
             .iter()
             .map(|mark| {
-                json!([mark.at, mark.tone.class(), mark.label, mark.detail, u8::from(mark.is_origin)])
+                json!([mark.at, mark.tone.as_str(), mark.label, mark.detail, u8::from(mark.is_origin)])
             })
             .collect();
         json!([self.name, self.length, self.note, spans, marks])

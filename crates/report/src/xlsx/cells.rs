@@ -1,7 +1,8 @@
 //! Rows and cells as worksheet XML.
 
+use crate::Tone;
 use crate::number::{not_finite, push_integer};
-use crate::sheet::{CellSink, Fill};
+use crate::sheet::CellSink;
 
 /// The longest text of a cell, in UTF-16 units.
 const LONGEST_TEXT: usize = 32_767;
@@ -10,15 +11,14 @@ const CUT_MARK: &str = "… [cut]";
 /// Whole numbers up to here are exact in a cell.
 const EXACT_INTEGER: i128 = 1 << 53;
 
-/// Style of a cell: four fills, each without and with the mark "this is text, do not evaluate it".
-pub(super) fn style(fill: Fill, quoted: bool) -> u8 {
-    let fill = match fill {
-        Fill::Plain => 0,
-        Fill::Red => 2,
-        Fill::Yellow => 4,
-        Fill::Blue => 6,
-    };
-    fill + u8::from(quoted)
+/// The tones whose rows have a background, in the order of their styles.
+pub(super) const COLOURED: [Tone; 3] = [Tone::Bad, Tone::Warning, Tone::Unknown];
+
+/// Style of a cell: no background and that of each tone, each without and with the mark "this is text, do not evaluate
+/// it".
+pub(super) fn style(tone: Tone, quoted: bool) -> u8 {
+    let background = COLOURED.iter().position(|&coloured| coloured == tone).map_or(0, |at| at as u8 + 1);
+    background * 2 + u8::from(quoted)
 }
 
 /// `A`, `B`, … `Z`, `AA`, …
@@ -38,7 +38,7 @@ pub(super) struct RowXml<'a> {
     out: &'a mut Vec<u8>,
     /// Beginnings of cells: `<c r="A`, `<c r="B`, …
     starts: &'a [String],
-    fill: Fill,
+    tone: Tone,
     next: usize,
     /// What follows the column in a cell: the number of the row and the closing quote.
     row_end: [u8; 24],
@@ -47,7 +47,7 @@ pub(super) struct RowXml<'a> {
 
 impl<'a> RowXml<'a> {
     /// Opens the row of that number, counted from 1.
-    pub(super) fn open(out: &'a mut Vec<u8>, starts: &'a [String], number: usize, fill: Fill) -> RowXml<'a> {
+    pub(super) fn open(out: &'a mut Vec<u8>, starts: &'a [String], number: usize, tone: Tone) -> RowXml<'a> {
         let mut row_end = [0; 24];
         let mut digits = itoa::Buffer::new();
         let digits = digits.format(number).as_bytes();
@@ -57,7 +57,7 @@ impl<'a> RowXml<'a> {
         out.extend_from_slice(b"<row r=\"");
         out.extend_from_slice(&row_end[..row_end_len]);
         out.push(b'>');
-        RowXml { out, starts, fill, next: 0, row_end, row_end_len }
+        RowXml { out, starts, tone, next: 0, row_end, row_end_len }
     }
 
     /// Closes it; a coloured row is filled up to its end.
@@ -76,7 +76,7 @@ impl<'a> RowXml<'a> {
         self.next += 1;
         self.out.extend_from_slice(start.as_bytes());
         self.out.extend_from_slice(&self.row_end[..self.row_end_len]);
-        let style = style(self.fill, quoted);
+        let style = style(self.tone, quoted);
         if style > 0 {
             self.out.extend_from_slice(b" s=\"");
             self.out.extend_from_slice(&[b'0' + style, b'"']);
@@ -109,7 +109,7 @@ impl<'a> RowXml<'a> {
 
 impl CellSink for RowXml<'_> {
     fn empty(&mut self) {
-        if self.fill == Fill::Plain {
+        if self.tone.background().is_none() {
             self.next += 1;
         } else if self.start(false) {
             self.out.extend_from_slice(b"/>");
@@ -270,7 +270,7 @@ mod tests {
     fn a_plain_row_has_gaps_and_a_coloured_one_has_none() {
         let starts: Vec<String> = (0..4).map(|index| format!("<c r=\"{}", column_name(index))).collect();
         let mut out = Vec::new();
-        let mut row = RowXml::open(&mut out, &starts, 12, Fill::Plain);
+        let mut row = RowXml::open(&mut out, &starts, 12, Tone::Plain);
         row.empty();
         row.text("-5");
         row.number(2.0);
@@ -280,7 +280,7 @@ mod tests {
             "<row r=\"12\"><c r=\"B12\" s=\"1\" t=\"inlineStr\"><is><t>-5</t></is></c><c r=\"C12\"><v>2</v></c></row>"
         );
         let mut out = Vec::new();
-        let mut row = RowXml::open(&mut out, &starts, 3, Fill::Yellow);
+        let mut row = RowXml::open(&mut out, &starts, 3, Tone::Warning);
         row.number(0.5);
         row.integer((1 << 53) + 1);
         row.empty();

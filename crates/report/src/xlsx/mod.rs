@@ -13,8 +13,9 @@ use std::sync::{Mutex, PoisonError};
 use self::cells::{RowXml, column_name};
 use self::parts::Page;
 use self::zip::{Deflater, Piece, Zip};
+use crate::Tone;
 use crate::ordered::{in_order, rows_per_piece};
-use crate::sheet::{Fill, Sheet};
+use crate::sheet::Sheet;
 
 /// Rows of a sheet, as Excel has them, header included.
 const MOST_ROWS: usize = 1_048_576;
@@ -60,7 +61,7 @@ fn write_page<W: Write + Seek>(
     let starts: Vec<String> =
         (0..sheet.headers.len()).map(|index| format!("<c r=\"{}", column_name(index))).collect();
     let mut head = parts::sheet_head(page, first, &parts::widths(sheet)).into_bytes();
-    let mut header = RowXml::open(&mut head, &starts, 1, Fill::Plain);
+    let mut header = RowXml::open(&mut head, &starts, 1, Tone::Plain);
     for title in &sheet.headers {
         header.title(title);
     }
@@ -95,7 +96,7 @@ impl Scratch {
         for row in rows {
             // Counted from 1, after the header.
             let number = row - first + 2;
-            let mut sink = RowXml::open(&mut self.xml, starts, number, sheet.rows.fill(row));
+            let mut sink = RowXml::open(&mut self.xml, starts, number, sheet.rows.tone(row));
             sheet.rows.cells(row, &mut sink);
             sink.close();
         }

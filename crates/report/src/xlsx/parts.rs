@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use unicode_width::UnicodeWidthStr;
 
-use super::cells::{column_name, push_escaped};
+use super::cells::{COLOURED, column_name, push_escaped};
 use crate::sheet::{CellSink, Sheet};
 
 /// Longest name of a sheet.
@@ -254,7 +254,7 @@ pub(super) fn styles() -> String {
          <family val=\"2\"/></font></fonts><fills count=\"5\"><fill><patternFill patternType=\"none\"/></fill>\
          <fill><patternFill patternType=\"gray125\"/></fill>"
     );
-    for color in ["FFFF0000", "FFFFFF00", "FFBDD7EE"] {
+    for color in COLOURED.iter().filter_map(|tone| tone.background()) {
         let _ = write!(
             xml,
             "<fill><patternFill patternType=\"solid\"><fgColor rgb=\"{color}\"/><bgColor indexed=\"64\"/></patternFill></fill>"

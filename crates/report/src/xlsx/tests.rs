@@ -14,7 +14,7 @@ enum Value {
     Integer(i128),
 }
 
-struct Rows(Vec<(Fill, Vec<Value>)>);
+struct Rows(Vec<(Tone, Vec<Value>)>);
 
 impl SheetRows for Rows {
     fn len(&self) -> usize {
@@ -32,7 +32,7 @@ impl SheetRows for Rows {
         }
     }
 
-    fn fill(&self, row: usize) -> Fill {
+    fn tone(&self, row: usize) -> Tone {
         self.0[row].0
     }
 }
@@ -50,8 +50,8 @@ impl SheetRows for Counted {
         sink.text(&format!("row {row}"));
     }
 
-    fn fill(&self, row: usize) -> Fill {
-        if row.is_multiple_of(2) { Fill::Plain } else { Fill::Red }
+    fn tone(&self, row: usize) -> Tone {
+        if row.is_multiple_of(2) { Tone::Plain } else { Tone::Bad }
     }
 }
 
@@ -70,9 +70,9 @@ fn values_keep_their_kind() {
     let texts =
         ["=1+1", "+x", "-5", "@x", "12", "nan\t", "a\nb", " a ", "<&>\"]]>", "权重 😀", "_", "'q", "True"];
     let mut rows: Vec<_> =
-        texts.iter().map(|text| (Fill::Plain, vec![Value::Text((*text).into())])).collect();
+        texts.iter().map(|text| (Tone::Plain, vec![Value::Text((*text).into())])).collect();
     let numbers = [0.1 + 0.2, -1e-300, 5e-324, 1.797_693_134_862_315_7e308, 1e15, 123_456.0, -0.5];
-    rows.extend(numbers.iter().map(|&value| (Fill::Red, vec![Value::Number(value), Value::Empty])));
+    rows.extend(numbers.iter().map(|&value| (Tone::Bad, vec![Value::Number(value), Value::Empty])));
     let rows = Rows(rows);
     let mut book = written(&[sheet("Sheet", &["=header", "other"], &rows)], MOST_ROWS);
     let range = book.worksheet_range("Sheet").unwrap();
@@ -96,7 +96,7 @@ fn values_keep_their_kind() {
 #[test]
 fn whole_numbers_are_exact_or_text() {
     let rows = Rows(vec![(
-        Fill::Plain,
+        Tone::Plain,
         vec![
             Value::Integer(1 << 53),
             Value::Integer(-(1 << 53) - 1),
@@ -118,7 +118,7 @@ fn whole_numbers_are_exact_or_text() {
 fn no_character_breaks_the_file() {
     let all: String =
         (0..0x3000u32).chain(0xD7F0..0xE010).chain(0xFFF0..0x1_0010).filter_map(char::from_u32).collect();
-    let rows = Rows(vec![(Fill::Yellow, vec![Value::Text(all.clone()), Value::Text("x".repeat(40_000))])]);
+    let rows = Rows(vec![(Tone::Warning, vec![Value::Text(all.clone()), Value::Text("x".repeat(40_000))])]);
     let mut book = written(&[sheet("Sheet", &["a\u{1}<", "b"], &rows)], MOST_ROWS);
     let range = book.worksheet_range("Sheet").unwrap();
     let Some(Data::String(back)) = range.get_value((1, 0)) else {

@@ -18,7 +18,7 @@ pub use msprobe_compare::statistics::Mode;
 use msprobe_compare::tensor_pair::{METRIC_HEADERS, MetricCell, TensorComparison, compare_tensors_widened};
 use msprobe_report::console::Console;
 use msprobe_report::error::CompareError;
-use msprobe_report::{CellSink, Fill, SheetRows};
+use msprobe_report::{CellSink, SheetRows};
 
 pub use self::difference::{Difference, difference};
 pub use self::first_difference::{RankTable, first_difference};
@@ -251,10 +251,6 @@ impl SheetRows for NewestTable<'_> {
     fn cells(&self, row: usize, sink: &mut dyn CellSink) {
         self.write_cells(row, Infinities::Csv, sink);
     }
-
-    fn fill(&self, _: usize) -> Fill {
-        Fill::Plain
-    }
 }
 
 /// The rows of a table as cells of a workbook.
@@ -267,10 +263,6 @@ impl SheetRows for Workbook<'_, '_> {
 
     fn cells(&self, row: usize, sink: &mut dyn CellSink) {
         self.0.write_cells(row, Infinities::Workbook, sink);
-    }
-
-    fn fill(&self, _: usize) -> Fill {
-        Fill::Plain
     }
 }
 

@@ -10,8 +10,8 @@ use msprobe_compare::verdict::{GoldenOnly, Judgement, RowDetail, RowOrigin, Stat
 use msprobe_report::error::CompareError;
 use msprobe_report::paths::publish_stamped;
 use msprobe_report::{
-    CellSink, CsvOptions, Fill, HtmlReport, HtmlTable, Sheet, SheetRows, Tone, write_html, write_sheet_csv,
-    write_sheet_json, write_workbook,
+    Answer, Block, CellSink, CsvOptions, Page, PageTable, Sheet, SheetRows, Tone, write_page,
+    write_sheet_csv, write_sheet_json, write_workbook,
 };
 
 use super::{Form, Options};
@@ -138,42 +138,26 @@ impl Report<'_> {
         let only = self.golden_only();
         let headers = rows.headers();
         let hidden = |header: &String| HIDDEN_ON_PAGE.contains(&header.as_str());
-        let evidence = self.evidence_row();
-        let report = HtmlReport {
-            title: "msprobe: comparison of two dumps".to_owned(),
-            status: match self.judgement.verdict.status {
+        let title = "msprobe: comparison of two dumps".to_owned();
+        let answer = Answer {
+            heading: title.clone(),
+            tone: match self.judgement.verdict.status {
                 Status::Identical | Status::WithinTolerance => Tone::Good,
                 Status::Incomplete => Tone::Warning,
                 Status::Diverged | Status::DiffersAtInput | Status::Failed => Tone::Bad,
             },
-            verdict: self.judgement.verdict.headline(""),
+            text: self.judgement.verdict.headline(""),
             facts: self.verdict_lines().into_iter().skip(1).collect(),
-            tables: vec![
-                HtmlTable {
-                    name: "Comparison".into(),
-                    hidden_columns: headers
-                        .iter()
-                        .enumerate()
-                        .filter(|(_, header)| hidden(header))
-                        .map(|(index, _)| index)
-                        .collect(),
-                    detail_columns: vec![headers.len() - 1],
-                    headers,
-                    rows: &rows,
-                    first_row: evidence,
-                },
-                HtmlTable {
-                    name: "Bench only".into(),
-                    headers: GoldenOnlyRows::headers(),
-                    rows: &only,
-                    detail_columns: Vec::new(),
-                    hidden_columns: Vec::new(),
-                    first_row: None,
-                },
-            ],
         };
-        write_html(&report, &mut out)?;
-        out.flush()
+        let comparison = PageTable {
+            hidden_columns: (0..headers.len()).filter(|&index| hidden(&headers[index])).collect(),
+            detail_columns: vec![headers.len() - 1],
+            first_row: self.evidence_row(),
+            ..PageTable::new("Comparison", headers, &rows)
+        };
+        let only = PageTable::new("Bench only", GoldenOnlyRows::headers(), &only);
+        let blocks = vec![Block::Answer(answer), Block::Table(comparison), Block::Table(only)];
+        write_page(&Page { title, blocks }, &mut out)
     }
 
     /// The row of the table that shows the culprit.
@@ -328,13 +312,13 @@ impl SheetRows for Answered<'_> {
         }
     }
 
-    fn fill(&self, row: usize) -> Fill {
+    fn tone(&self, row: usize) -> Tone {
         match self.detail(row).map(|detail| detail.origin) {
-            Some(RowOrigin::Introduced) => Fill::Red,
-            Some(RowOrigin::Inherited) => Fill::Yellow,
-            Some(RowOrigin::NotCompared) | None => Fill::Blue,
+            Some(RowOrigin::Introduced) => Tone::Bad,
+            Some(RowOrigin::Inherited) => Tone::Warning,
+            Some(RowOrigin::NotCompared) | None => Tone::Unknown,
             Some(RowOrigin::Equal | RowOrigin::Tolerated | RowOrigin::Aside | RowOrigin::NotJudged) => {
-                Fill::Plain
+                Tone::Plain
             }
         }
     }
@@ -387,10 +371,6 @@ impl SheetRows for Details<'_> {
         }
         self.report.detail_cells(pair, sink);
     }
-
-    fn fill(&self, _: usize) -> Fill {
-        Fill::Plain
-    }
 }
 
 struct VerdictRows(Vec<(String, String)>);
@@ -403,10 +383,6 @@ impl SheetRows for VerdictRows {
     fn cells(&self, row: usize, sink: &mut dyn CellSink) {
         sink.text(&self.0[row].0);
         sink.text(&self.0[row].1);
-    }
-
-    fn fill(&self, _: usize) -> Fill {
-        Fill::Plain
     }
 }
 
@@ -457,8 +433,8 @@ impl SheetRows for GoldenOnlyRows<'_> {
     }
 
     /// Not compared, as on the main table.
-    fn fill(&self, _: usize) -> Fill {
-        Fill::Blue
+    fn tone(&self, _: usize) -> Tone {
+        Tone::Unknown
     }
 }
 

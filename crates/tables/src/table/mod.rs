@@ -10,7 +10,7 @@ use msprobe_compare::side::{Leaf, Side, Stacks};
 use msprobe_compare::statistics::Mode;
 pub use msprobe_compare::statistics::{DIFFERENCE_HEADERS, STATISTICS_HEADERS};
 use msprobe_compare::tensor_pair::{METRIC_HEADERS, MetricCell, TensorComparison};
-use msprobe_report::{CellSink, Fill, SheetRows};
+use msprobe_report::{CellSink, SheetRows, Tone};
 
 use crate::highlight::Highlights;
 
@@ -185,8 +185,8 @@ impl SheetRows for Table<'_> {
         }
     }
 
-    fn fill(&self, row: usize) -> Fill {
-        self.highlights.fill(row)
+    fn tone(&self, row: usize) -> Tone {
+        self.highlights.tone(row)
     }
 }
 

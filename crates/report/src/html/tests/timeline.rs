@@ -1,9 +1,10 @@
 //! Timelines in the file.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::super::*;
-use super::{NASTY, scripts};
+use super::{NASTY, described, page_of, scripts};
+use crate::Tone;
 
 fn mark(at: u64, label: &str, is_origin: bool) -> Mark {
     Mark { at, tone: Tone::Bad, label: label.into(), detail: format!("detail of {label}\nmore"), is_origin }
@@ -19,25 +20,18 @@ fn lane(name: &str, marks: Vec<Mark>) -> Lane {
 }
 
 fn page(timeline: &Timeline) -> String {
-    let report = HtmlReport {
-        title: "Lanes".into(),
-        status: Tone::Bad,
-        verdict: "Verdict".into(),
-        facts: Vec::new(),
-        tables: Vec::new(),
-    };
-    let mut out = Vec::new();
-    write_html_with_timeline(&report, timeline, &mut out).unwrap();
-    String::from_utf8(out).unwrap()
+    let answer =
+        Answer { heading: "Lanes".into(), tone: Tone::Bad, text: "Verdict".into(), facts: Vec::new() };
+    page_of("Lanes", vec![Block::Answer(answer), Block::Timeline(timeline.clone())])
 }
 
 fn data(html: &str) -> Value {
-    serde_json::from_str(scripts(html, "id=\"timeline\"")[0]).unwrap()
+    described(html, "timeline").remove(0)
 }
 
 /// What is there for readers without scripts.
 fn text(html: &str) -> &str {
-    html.split_once("<section class=\"timeline-text\">").unwrap().1.split_once("</section>").unwrap().0
+    html.split_once("<section class=\"in-words\">").unwrap().1.split_once("</section>").unwrap().0
 }
 
 #[test]
@@ -89,7 +83,7 @@ fn it_can_be_read_without_scripts() {
     assert!(text.contains("<li><b>first</b>: 12 events, 1 mark – note of first</li>"), "{text}");
     // Below the picture, which stands in the place of the tables.
     assert!(html.find("<header") < html.find("<main"));
-    assert!(html.find("<main") < html.find("<section class=\"timeline-text\""));
+    assert!(html.find("<main") < html.find("<section class=\"in-words\""));
 }
 
 #[test]
@@ -116,8 +110,8 @@ fn words_cannot_become_markup() {
     for content in scripts(&html, "application/json") {
         assert!(!content.contains(['<', '>', '&', '\u{2028}', '\u{2029}']), "{content}");
     }
-    // The tables' description, the timeline, the program.
-    assert_eq!((html.matches("<script").count(), html.matches("</script").count()), (3, 3));
+    // The timeline, the program.
+    assert_eq!((html.matches("<script").count(), html.matches("</script").count()), (2, 2));
     assert!(!html.contains("alert(1)</script>") && !html.contains("<!--"));
     let data = data(&html);
     for word in
@@ -159,12 +153,7 @@ fn timelines_with_nothing_on_them_are_written() {
 }
 
 #[test]
-fn only_a_report_with_a_timeline_has_its_program() {
-    let with = page(&Timeline::default());
-    let without = super::written(&super::Rows(1));
-    for part in timeline::SCRIPTS.iter().chain([&timeline::STYLE]) {
-        assert!(with.contains(part) && !without.contains(part));
-    }
-    assert!(!without.contains("timeline-text"));
-    assert!(with.find("class TimelineView") < with.find("\nstart();"));
+fn only_a_page_with_a_timeline_has_its_lists() {
+    assert!(page(&Timeline::default()).contains("class=\"in-words\""));
+    assert!(!super::written(&super::Rows(1)).contains("class=\"in-words\""));
 }

@@ -1,34 +1,48 @@
 // A grid of which only the visible rows are in the document.
 
+import { beforeNextFrame, element } from "../../shared/dom";
+import { WORDS } from "../../shared/words";
+import { type Direction, isMissing, ROW_TONES, shortText, type Table, textOf, valueAt } from "./model";
+
 const ROW_HEIGHT = 27;
 // Browsers cannot scroll further than this; longer tables are scrolled in proportion.
 const HIGHEST = 8000000;
 const SPARE_ROWS = 12;
-const FILL_NAMES = ["", "yellow", "red", "blue"];
 
-function element(tag, className, text) {
-  const made = document.createElement(tag);
-  if (className) made.className = className;
-  if (text !== undefined) made.textContent = text;
-  return made;
+// What the owner of a grid wants to hear.
+export interface GridEvents {
+  sort(column: number): void;
+  filter(column: number, text: string): void;
+  choose(row: number): void;
+  open(row: number): void;
+  close(): void;
+  copy(text: string): void;
 }
 
-class Grid {
-  // `on` has what the owner wants to hear: sort(column), filter(column, text), choose(row), copy(text).
-  constructor(table, on) {
-    this.later = beforeNextFrame(() => this.draw());
-    this.table = table;
-    this.on = on;
-    this.rows = new Int32Array(0);
-    this.columns = [];
-    this.cursor = { at: -1, column: 0 };
-    this.made = new Map();
-    this.scroller = element("div", "grid");
+export interface Sorting {
+  column: number;
+  direction: Direction;
+}
+
+export class Grid {
+  rows = new Int32Array(0);
+  readonly scroller = element("div", "grid");
+  readonly empty = element("p", "empty", WORDS.none);
+  readonly later = beforeNextFrame(() => this.draw());
+  private columns: number[] = [];
+  private readonly cursor = { at: -1, column: 0 };
+  private readonly made = new Map<number, HTMLElement>();
+  private readonly head = element("div", "head");
+  private readonly canvas = element("div", "canvas");
+  // How high all rows are together.
+  private full = 0;
+
+  constructor(
+    private readonly table: Table,
+    private readonly on: GridEvents,
+  ) {
     this.scroller.tabIndex = 0;
     this.scroller.setAttribute("role", "grid");
-    this.head = element("div", "head");
-    this.canvas = element("div", "canvas");
-    this.empty = element("p", "empty", WORDS.none);
     this.scroller.append(this.head, this.canvas, this.empty);
     this.scroller.addEventListener("scroll", () => this.later(), { passive: true });
     this.scroller.addEventListener("keydown", (event) => this.key(event));
@@ -36,16 +50,16 @@ class Grid {
     new ResizeObserver(() => this.later()).observe(this.scroller);
   }
 
-  showColumns(columns, sort, filters) {
+  showColumns(columns: number[], sort: Sorting, filters: Map<number, string>): void {
     this.columns = columns;
     this.cursor.column = Math.min(this.cursor.column, Math.max(0, columns.length - 1));
-    this.width = columns.reduce((sum, number) => sum + this.table.widths[number], 0);
+    const width = columns.reduce((sum, number) => sum + this.table.widths[number], 0);
     this.head.replaceChildren(...columns.map((number, place) => this.heading(number, place, sort, filters)));
-    this.head.style.width = this.canvas.style.width = `${this.width}px`;
+    this.head.style.width = this.canvas.style.width = `${width}px`;
     this.clear();
   }
 
-  heading(number, place, sort, filters) {
+  private heading(number: number, place: number, sort: Sorting, filters: Map<number, string>): HTMLElement {
     const cell = element("div", `cell${place === 0 ? " first" : ""}${this.table.numeric[number] ? " numeric" : ""}`);
     cell.style.width = `${this.table.widths[number]}px`;
     const name = element("button", "name");
@@ -60,7 +74,7 @@ class Grid {
     filter.type = "text";
     filter.placeholder = WORDS.filter;
     filter.title = WORDS.filterHint;
-    filter.value = filters[number] || "";
+    filter.value = filters.get(number) ?? "";
     filter.setAttribute("aria-label", `${WORDS.filter}: ${this.table.headers[number]}`);
     filter.addEventListener("input", () => this.on.filter(number, filter.value));
     filter.addEventListener("keydown", (event) => event.stopPropagation());
@@ -68,9 +82,9 @@ class Grid {
     return cell;
   }
 
-  showRows(rows) {
-    const chosen = this.rows[this.cursor.at];
-    this.rows = rows;
+  showRows(rows: Int32Array): void {
+    const chosen = this.rows.at(this.cursor.at < 0 ? Infinity : this.cursor.at);
+    this.rows = rows as Int32Array<ArrayBuffer>;
     this.cursor.at = chosen === undefined ? -1 : rows.indexOf(chosen);
     this.full = rows.length * ROW_HEIGHT;
     this.canvas.style.height = `${Math.min(this.full, HIGHEST)}px`;
@@ -78,21 +92,21 @@ class Grid {
     this.clear();
   }
 
-  clear() {
+  private clear(): void {
     this.canvas.replaceChildren();
     this.made.clear();
     this.later();
   }
 
   // How far down the rows begin that are in view, were there no limit to scrolling.
-  offset() {
+  private offset(): number {
     const view = this.scroller.clientHeight - this.head.offsetHeight;
     const reach = Math.min(this.full, HIGHEST) - view;
     if (this.full <= HIGHEST || reach <= 0) return this.scroller.scrollTop;
     return (Math.min(this.scroller.scrollTop, reach) / reach) * (this.full - view);
   }
 
-  draw() {
+  private draw(): void {
     const view = Math.max(0, this.scroller.clientHeight - this.head.offsetHeight);
     const offset = this.offset();
     const shift = this.scroller.scrollTop - offset;
@@ -104,7 +118,7 @@ class Grid {
         this.made.delete(at);
       }
     }
-    const fresh = [];
+    const fresh: HTMLElement[] = [];
     for (let at = first; at < last; at++) {
       let line = this.made.get(at);
       if (!line) {
@@ -117,10 +131,10 @@ class Grid {
     this.canvas.append(...fresh);
   }
 
-  line(at) {
+  private line(at: number): HTMLElement {
     const row = this.rows[at];
-    const line = element("div", `row ${FILL_NAMES[this.table.fills[row]]}`);
-    line.dataset.at = at;
+    const line = element("div", `row ${ROW_TONES[this.table.tones[row]]}`);
+    line.dataset.at = String(at);
     line.setAttribute("role", "row");
     if (row === this.table.first) line.classList.add("evidence");
     if (at % 2) line.classList.add("odd");
@@ -140,13 +154,13 @@ class Grid {
     return line;
   }
 
-  mark(line, on) {
+  private mark(line: HTMLElement, on: boolean): void {
     line.classList.toggle("chosen", on);
-    const cell = line.children[this.cursor.column];
-    if (cell) cell.classList.toggle("cursor", on);
+    const cell = line.children.item(this.cursor.column);
+    cell?.classList.toggle("cursor", on);
   }
 
-  choose(at, column, quiet) {
+  private choose(at: number, column: number): void {
     if (!this.rows.length) return;
     const before = this.made.get(this.cursor.at);
     if (before) this.mark(before, false);
@@ -156,11 +170,11 @@ class Grid {
     this.draw();
     const now = this.made.get(this.cursor.at);
     if (now) this.mark(now, true);
-    if (!quiet) this.on.choose(this.rows[this.cursor.at]);
+    this.on.choose(this.rows[this.cursor.at]);
   }
 
   // Chooses a row of the table, if it is among those shown.
-  goTo(row) {
+  goTo(row: number): boolean {
     const at = this.rows.indexOf(row);
     if (at < 0) return false;
     this.centre(at);
@@ -168,19 +182,19 @@ class Grid {
     return true;
   }
 
-  centre(at) {
+  private centre(at: number): void {
     const view = this.scroller.clientHeight - this.head.offsetHeight;
     this.scrollToOffset(at * ROW_HEIGHT - view / 2 + ROW_HEIGHT / 2);
   }
 
-  scrollToOffset(offset) {
+  private scrollToOffset(offset: number): void {
     const view = this.scroller.clientHeight - this.head.offsetHeight;
     const wanted = Math.max(0, Math.min(offset, this.full - view));
     const reach = HIGHEST - view;
     this.scroller.scrollTop = this.full <= HIGHEST ? wanted : (wanted / (this.full - view)) * reach;
   }
 
-  bringIntoView() {
+  private bringIntoView(): void {
     const view = this.scroller.clientHeight - this.head.offsetHeight;
     const offset = this.offset();
     const top = this.cursor.at * ROW_HEIGHT;
@@ -196,18 +210,18 @@ class Grid {
     }
   }
 
-  click(event) {
-    const cell = event.target.closest(".cell");
-    if (!cell) return;
-    const line = cell.parentElement;
+  private click(event: MouseEvent): void {
+    const cell = (event.target as Element).closest(".cell");
+    const line = cell?.parentElement;
+    if (!cell || !line) return;
     this.choose(Number(line.dataset.at), Array.prototype.indexOf.call(line.children, cell));
   }
 
-  key(event) {
+  private key(event: KeyboardEvent): void {
     const { at, column } = this.cursor;
     const page = Math.max(1, Math.floor((this.scroller.clientHeight - this.head.offsetHeight) / ROW_HEIGHT) - 1);
     const far = event.ctrlKey || event.metaKey;
-    const moves = {
+    const moves: Record<string, (() => void) | undefined> = {
       ArrowUp: () => this.choose(at - 1, column),
       ArrowDown: () => this.choose(at + 1, column),
       ArrowLeft: () => this.choose(at, column - 1),
@@ -216,16 +230,19 @@ class Grid {
       PageDown: () => this.choose(at + page, column),
       Home: () => this.choose(far ? 0 : at, far ? column : 0),
       End: () => this.choose(far ? this.rows.length - 1 : at, far ? column : this.columns.length - 1),
-      Enter: () => at >= 0 && this.on.open(this.rows[at]),
+      Enter: () => {
+        if (at >= 0) this.on.open(this.rows[at]);
+      },
       Escape: () => this.on.close(),
     };
-    if (far && event.key.toLowerCase() === "c" && at >= 0 && !String(getSelection())) {
+    if (far && event.key.toLowerCase() === "c" && at >= 0 && !getSelection()?.toString()) {
       this.on.copy(textOf(valueAt(this.table.columns[this.columns[column]], this.rows[at])));
-    } else if (moves[event.key] && event.target === this.scroller) {
-      moves[event.key]();
-    } else {
+      event.preventDefault();
       return;
     }
+    const move = moves[event.key];
+    if (!move || event.target !== this.scroller) return;
+    move();
     event.preventDefault();
   }
 }

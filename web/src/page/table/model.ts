@@ -1,26 +1,75 @@
 // Tables without a page: reading blocks, parsing numbers, sorting, filtering, csv. Nothing here touches the document.
 
+import type { Tone } from "../../shared/tones";
+import type { TableDescription } from "../views";
+
+// A cell. Whole numbers beyond 2^53 and what is not finite come as text.
+export type Value = string | number | null;
+
+// A column of a block: its values, or distinct ones with an index per row, or one for all rows.
+export type BlockColumn = Value[] | { v: Value[]; i?: number[] };
+
+// A stretch of rows as it is written: their number, a digit of `ROW_TONES` each where any has a tone, and the columns.
+export interface RowBlock {
+  n: number;
+  f?: string;
+  c: BlockColumn[];
+}
+
+export const ROW_TONES: readonly Tone[] = ["plain", "warning", "bad", "unknown"];
+
+export interface Column {
+  values: Value[];
+  index: Int32Array;
+  // Made when it is first sorted by.
+  ranks?: Int32Array;
+}
+
+interface ColumnInMaking extends Column {
+  known: Map<Value, number>;
+}
+
+export interface Table extends TableDescription {
+  columns: Column[];
+  // Per row a place in `ROW_TONES`.
+  tones: Uint8Array;
+  widths: number[];
+  numeric: boolean[];
+}
+
+export type Direction = 1 | 0 | -1;
+
+export interface Filters {
+  search: string;
+  perColumn: Map<number, string>;
+  // Per place in `ROW_TONES` whether it is shown.
+  tones: boolean[];
+}
+
 // Joins blocks to columns of distinct values with an index per row.
-function readColumns(columnCount, rowCount, blocks) {
-  const columns = Array.from({ length: columnCount }, () => ({
+export function readColumns(
+  columnCount: number,
+  rowCount: number,
+  blocks: Iterable<RowBlock>,
+): { columns: Column[]; tones: Uint8Array } {
+  const columns = Array.from({ length: columnCount }, (): ColumnInMaking => ({
     values: [],
     index: new Int32Array(rowCount),
     known: new Map(),
   }));
-  const fills = new Uint8Array(rowCount);
+  const tones = new Uint8Array(rowCount);
   let start = 0;
   for (const block of blocks) {
     if (block.f) {
-      for (let row = 0; row < block.n; row++) fills[start + row] = block.f.charCodeAt(row) - 48;
+      for (let row = 0; row < block.n; row++) tones[start + row] = block.f.charCodeAt(row) - 48;
     }
     columns.forEach((column, number) => addBlock(column, block.c[number], start, block.n));
     start += block.n;
   }
-  for (const column of columns) delete column.known;
-  return { columns, fills };
+  return { columns: columns.map(({ values, index }) => ({ values, index })), tones };
 }
 
-function addBlock(column, data, start, count) {
+export function addBlock(column: ColumnInMaking, data: BlockColumn, start: number, count: number): void {
   if (Array.isArray(data)) {
     // Hardly anything repeats: looking values up would cost more than it saves.
     const offset = column.values.length;
@@ -44,16 +93,16 @@ function addBlock(column, data, start, count) {
   }
 }
 
-function valueAt(column, row) {
+export function valueAt(column: Column, row: number): Value {
   return column.values[column.index[row]];
 }
 
-function textOf(value) {
-  return value === null || value === undefined ? "" : String(value);
+export function textOf(value: Value): string {
+  return value === null ? "" : String(value);
 }
 
 // A value in the grid, on one line: numbers to seven digits, more of them next to 1, where a cosine must not look perfect.
-function shortText(value) {
+export function shortText(value: Value): string {
   if (typeof value !== "number") return textOf(value).replace(/[\r\n]+/g, " ⏎ ");
   if (Number.isInteger(value)) return String(value);
   const rounded = Number(value.toPrecision(7));
@@ -61,17 +110,17 @@ function shortText(value) {
 }
 
 // A call stack as lines, where it is written as a Python list of strings; other text as it is.
-function stackText(value) {
+export function stackText(value: Value): string {
   const text = textOf(value);
-  if (!/^\[(['"])[^]*\1\]$/.test(text)) return text;
-  const escapes = { n: "\n", t: "\t", "'": "'", '"': '"', "\\": "\\" };
-  const items = [];
+  if (!/^\[['"][^]*['"]\]$/.test(text)) return text;
+  const escapes: Record<string, string> = { n: "\n", t: "\t", "'": "'", '"': '"', "\\": "\\" };
+  const items: string[] = [];
   const pattern = /\s*(['"])((?:\\[^]|(?!\1)[^\\])*)\1\s*(,|$)/y;
   const inner = text.slice(1, -1);
   while (pattern.lastIndex < inner.length) {
     const found = pattern.exec(inner);
     if (!found) return text;
-    items.push(found[2].replace(/\\([^])/g, (all, letter) => escapes[letter] ?? all));
+    items.push(found[2].replace(/\\([^])/g, (all: string, letter: string) => escapes[letter] ?? all));
   }
   return items.join("\n");
 }
@@ -80,7 +129,7 @@ const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?%?$/i;
 const MISSING = new Set(["", "n/a", "na", "nan", "none", "null", "-", "unsupported", "*"]);
 
 // The number a value stands for, or null. Percentages and infinities count.
-function numberOf(value) {
+export function numberOf(value: Value): number | null {
   if (typeof value === "number") return value;
   if (typeof value !== "string") return null;
   const text = value.trim();
@@ -92,18 +141,18 @@ function numberOf(value) {
   return null;
 }
 
-function isMissing(value) {
-  return value === null || value === undefined || (typeof value === "string" && MISSING.has(value.trim().toLowerCase()));
+export function isMissing(value: Value): boolean {
+  return value === null || (typeof value === "string" && MISSING.has(value.trim().toLowerCase()));
 }
 
 // Text in an order people expect: numbers within it count as numbers.
-function textKey(text) {
+export function textKey(text: string): string {
   return text.toLowerCase().replace(/\d+/g, (digits) => digits.padStart(10, "0"));
 }
 
 // A rank per distinct value: numbers first, then text; what is missing has none (-1) and comes last either way.
-function ranks(values) {
-  const entries = [];
+export function ranks(values: readonly Value[]): Int32Array {
+  const entries: { number: number; key: string | number; kind: 0 | 1 }[] = [];
   const result = new Int32Array(values.length).fill(-1);
   values.forEach((value, number) => {
     if (isMissing(value)) return;
@@ -112,7 +161,7 @@ function ranks(values) {
   });
   entries.sort((a, b) => a.kind - b.kind || (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
   let rank = -1;
-  let last = null;
+  let last: (typeof entries)[number] | null = null;
   for (const entry of entries) {
     if (last === null || last.kind !== entry.kind || last.key !== entry.key) rank++;
     result[entry.number] = rank;
@@ -122,9 +171,9 @@ function ranks(values) {
 }
 
 // Rows in the order of a column; direction 1 is upwards, -1 downwards, 0 as they were. Equal rows keep their order.
-function sortRows(rows, column, direction) {
+export function sortRows(rows: Int32Array, column: Column | undefined, direction: Direction): Int32Array {
   if (!direction || !column) return rows;
-  const rank = column.ranks || (column.ranks = ranks(column.values));
+  const rank = (column.ranks ??= ranks(column.values));
   const sorted = Array.from(rows);
   sorted.sort((a, b) => {
     const left = rank[column.index[a]];
@@ -138,18 +187,18 @@ function sortRows(rows, column, direction) {
 }
 
 // A test for values from what was typed: `>1`, `<=2`, `=x`, `!x`, or text to be found.
-function valueTest(typed) {
+export function valueTest(typed: string): (value: Value) => boolean {
   const query = typed.trim();
   const comparison = /^(>=|<=|>|<)\s*(.+)$/.exec(query);
   if (comparison) {
     const limit = numberOf(comparison[2]);
     if (limit !== null) {
       const compare = {
-        ">": (number) => number > limit,
-        "<": (number) => number < limit,
-        ">=": (number) => number >= limit,
-        "<=": (number) => number <= limit,
-      }[comparison[1]];
+        ">": (number: number) => number > limit,
+        "<": (number: number) => number < limit,
+        ">=": (number: number) => number >= limit,
+        "<=": (number: number) => number <= limit,
+      }[comparison[1] as ">" | "<" | ">=" | "<="];
       return (value) => {
         const number = numberOf(value);
         return number !== null && compare(number);
@@ -159,8 +208,7 @@ function valueTest(typed) {
   if (query.length > 1 && query[0] === "=") {
     const wanted = query.slice(1).trim().toLowerCase();
     const number = numberOf(wanted);
-    return (value) =>
-      textOf(value).trim().toLowerCase() === wanted || (number !== null && numberOf(value) === number);
+    return (value) => textOf(value).trim().toLowerCase() === wanted || (number !== null && numberOf(value) === number);
   }
   if (query.length > 1 && query[0] === "!") {
     const unwanted = query.slice(1).trim().toLowerCase();
@@ -172,21 +220,21 @@ function valueTest(typed) {
   return (value) =>
     typeof value === "number"
       ? numeric && String(value).includes(wanted)
-      : value !== null && value !== undefined && value.toLowerCase().includes(wanted);
+      : value !== null && value.toLowerCase().includes(wanted);
 }
 
 // Which distinct values pass, one byte each.
-function passing(column, test) {
+export function passing(column: Column, test: (value: Value) => boolean): Uint8Array {
   const result = new Uint8Array(column.values.length);
   for (let number = 0; number < result.length; number++) result[number] = test(column.values[number]) ? 1 : 0;
   return result;
 }
 
-// Rows that pass: `search` in any column, `perColumn` (number of column to text) each in its own, `fills` by colour.
-function filterRows(table, { search, perColumn, fills }) {
-  const count = table.fills.length;
+// Rows that pass: `search` in any column, `perColumn` (number of column to text) each in its own, `tones` by colour.
+export function filterRows(table: Pick<Table, "columns" | "tones">, { search, perColumn, tones }: Filters): Int32Array {
+  const count = table.tones.length;
   let keep = new Uint8Array(count).fill(1);
-  if (search && search.trim()) {
+  if (search.trim()) {
     const query = search.trim().toLowerCase();
     const test = valueTest(query);
     keep = new Uint8Array(count);
@@ -196,14 +244,14 @@ function filterRows(table, { search, perColumn, fills }) {
       for (let row = 0; row < count; row++) keep[row] |= pass[column.index[row]];
     }
   }
-  for (const [number, typed] of Object.entries(perColumn || {})) {
+  for (const [number, typed] of perColumn) {
     const column = table.columns[number];
-    if (!column || !typed.trim()) continue;
+    if (!typed.trim()) continue;
     const pass = passing(column, valueTest(typed));
     for (let row = 0; row < count; row++) keep[row] &= pass[column.index[row]];
   }
-  if (fills && !fills.every(Boolean)) {
-    for (let row = 0; row < count; row++) if (!fills[table.fills[row]]) keep[row] = 0;
+  if (!tones.every(Boolean)) {
+    for (let row = 0; row < count; row++) if (!tones[table.tones[row]]) keep[row] = 0;
   }
   let kept = 0;
   for (let row = 0; row < count; row++) kept += keep[row];
@@ -213,13 +261,17 @@ function filterRows(table, { search, perColumn, fills }) {
 }
 
 // A cell of csv: quoted where it must be, and never a formula.
-function csvCell(value) {
+export function csvCell(value: Value): string {
   let text = textOf(value);
   if (/^[=+\-@＝＋－＠\t\r]/.test(text) && numberOf(text) === null) text = `'${text}`;
   return /[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
 }
 
-function csvOf(table, rows, columns) {
+export function csvOf(
+  table: Pick<Table, "columns" | "headers">,
+  rows: Iterable<number>,
+  columns: readonly number[],
+): string {
   const lines = [columns.map((number) => csvCell(table.headers[number])).join(",")];
   for (const row of rows) {
     lines.push(columns.map((number) => csvCell(valueAt(table.columns[number], row))).join(","));
@@ -228,9 +280,9 @@ function csvOf(table, rows, columns) {
 }
 
 // Widths in characters from some of the values, and whether most of them are numbers.
-function measure(header, column) {
+export function measure(header: string, column: Column): { chars: number; numeric: boolean } {
   const step = Math.max(1, Math.floor(column.values.length / 200));
-  const lengths = [];
+  const lengths: number[] = [];
   let numbers = 0;
   let present = 0;
   for (let at = 0; at < column.values.length; at += step) {
@@ -249,25 +301,8 @@ function measure(header, column) {
 }
 
 // Wide characters count twice.
-function displayLength(text) {
+export function displayLength(text: string): number {
   let length = 0;
-  for (const character of text.slice(0, 64)) length += character.codePointAt(0) > 0x2e7f ? 2 : 1;
+  for (const character of text.slice(0, 64)) length += character.codePointAt(0)! > 0x2e7f ? 2 : 1;
   return length;
-}
-
-if (typeof module !== "undefined") {
-  module.exports = { readColumns, valueAt, shortText, stackText, numberOf, isMissing, ranks, sortRows, valueTest, filterRows, csvOf, csvCell, measure };
-}
-
-// A function that has something drawn before the next frame, once however often it is called.
-function beforeNextFrame(draw) {
-  let waiting = false;
-  return () => {
-    if (waiting) return;
-    waiting = true;
-    requestAnimationFrame(() => {
-      waiting = false;
-      draw();
-    });
-  };
 }

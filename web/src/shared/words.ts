@@ -1,15 +1,14 @@
 // What the report says itself, in English and Chinese.
-const thousands = (count) => count.toLocaleString("en-US");
-const counted = (count, word) => `${thousands(count)} ${word}${count === 1 ? "" : "s"}`;
+export const thousands = (count: number): string => count.toLocaleString("en-US");
+const counted = (count: number, word: string): string => `${thousands(count)} ${word}${count === 1 ? "" : "s"}`;
+
 const ENGLISH = {
   search: "Search all columns",
   filter: "filter",
   filterHint: "Text, or a comparison such as >0.1, <=1e-3, =True, !None",
-  rows: (shown, all) => (shown === all ? `${thousands(all)} rows` : `${thousands(shown)} of ${thousands(all)} rows`),
-  red: "Red",
-  yellow: "Yellow",
-  blue: "Not compared",
-  plain: "Plain",
+  rows: (shown: number, all: number) =>
+    shown === all ? `${thousands(all)} rows` : `${thousands(shown)} of ${thousands(all)} rows`,
+  rowTones: { bad: "Red", warning: "Yellow", unknown: "Not compared", plain: "Plain", good: "Good" },
   colours: "Show rows of this colour",
   columns: "Columns",
   allColumns: "All",
@@ -24,15 +23,14 @@ const ENGLISH = {
   close: "Close",
   copyRow: "Copy row",
   copied: "Copied",
-  row: (number) => `Row ${number}`,
+  row: (number: number) => `Row ${number}`,
   sortHint: "Click to sort",
   none: "No rows match the filters",
   noRows: "This table has no rows",
   searchCurves: "Search names and notes",
-  curves: (shown, all) => (shown === all ? `${thousands(all)} curves` : `${thousands(shown)} of ${thousands(all)} curves`),
-  bad: "Bad",
-  warning: "Warning",
-  good: "Good",
+  curves: (shown: number, all: number) =>
+    shown === all ? `${thousands(all)} curves` : `${thousands(shown)} of ${thousands(all)} curves`,
+  curveTones: { bad: "Bad", warning: "Warning", unknown: "Not compared", good: "Good", plain: "Plain" },
   tones: "Show curves of this kind",
   sameScale: "Same scale",
   sameScaleHint: "Give all curves the same vertical axis",
@@ -43,7 +41,8 @@ const ENGLISH = {
   previous: "Previous curve",
   next: "Next curve",
   readHint: "Point at the curve, or use the arrow keys, to read its values",
-  lanes: (lanes, marks, links) => `${counted(lanes, "lane")} · ${counted(marks, "mark")} · ${counted(links, "link")}`,
+  lanes: (lanes: number, marks: number, links: number) =>
+    `${counted(lanes, "lane")} · ${counted(marks, "mark")} · ${counted(links, "link")}`,
   zoomIn: "Zoom in (+, or Ctrl and the wheel)",
   zoomOut: "Zoom out (−, or Ctrl and the wheel)",
   showAll: "Show all",
@@ -54,30 +53,38 @@ const ENGLISH = {
   showChainHint: "From the first mark of this chain to the last",
   nextOrigin: "Next origin",
   nextOriginHint: "Go to the next mark where things begin (o)",
-  hideEmpty: (count) => `Hide lanes without marks (${thousands(count)})`,
+  hideEmpty: (count: number) => `Hide lanes without marks (${thousands(count)})`,
   origin: "origin",
-  position: (at) => `position ${thousands(at)}`,
-  events: (count) => counted(count, "event"),
+  position: (at: number) => `position ${thousands(at)}`,
+  events: (count: number) => counted(count, "event"),
   order: "events",
-  more: (count) => `and ${thousands(count)} more here: zoom in`,
+  more: (count: number) => `and ${thousands(count)} more here: zoom in`,
   moreLines: "click to read on",
   incoming: "Comes from",
   outgoing: "Goes to",
-  chain: (marks, lanes) => `Chain: ${counted(marks, "mark")} on ${counted(lanes, "lane")}`,
+  chain: (marks: number, lanes: number) => `Chain: ${counted(marks, "mark")} on ${counted(lanes, "lane")}`,
   noLanes: "There is nothing on this timeline",
+  nodes: (shown: number, all: number) =>
+    shown === all ? counted(all, "node") : `${thousands(shown)} of ${counted(all, "node")}`,
+  searchTree: "Search the tree",
+  noNodes: "Nothing matches the search",
+  emptyTree: "There is nothing in this tree",
+  moreNodes: (count: number) => `Show ${thousands(count)} more`,
   previousMark: "Previous mark of this lane",
   nextMark: "Next mark of this lane",
-  timelineKeys: "Timeline. Arrow keys go from mark to mark, Enter shows the details, plus and minus zoom, 0 shows all, o goes to the next origin",
+  timelineKeys:
+    "Timeline. Arrow keys go from mark to mark, Enter shows the details, plus and minus zoom, 0 shows all, o goes to the next origin",
 };
-const CHINESE = {
+
+type Words = typeof ENGLISH;
+
+const CHINESE: Words = {
   search: "搜索所有列",
   filter: "筛选",
   filterHint: "文本，或比较，如 >0.1、<=1e-3、=True、!None",
-  rows: (shown, all) => (shown === all ? `共 ${thousands(all)} 行` : `${thousands(shown)} / ${thousands(all)} 行`),
-  red: "红色",
-  yellow: "黄色",
-  blue: "未比较",
-  plain: "无色",
+  rows: (shown: number, all: number) =>
+    shown === all ? `共 ${thousands(all)} 行` : `${thousands(shown)} / ${thousands(all)} 行`,
+  rowTones: { bad: "红色", warning: "黄色", unknown: "未比较", plain: "无色", good: "正常" },
   colours: "显示此颜色的行",
   columns: "列",
   allColumns: "全部",
@@ -92,15 +99,14 @@ const CHINESE = {
   close: "关闭",
   copyRow: "复制整行",
   copied: "已复制",
-  row: (number) => `第 ${number} 行`,
+  row: (number: number) => `第 ${number} 行`,
   sortHint: "点击排序",
   none: "没有符合条件的行",
   noRows: "此表没有数据",
   searchCurves: "搜索名称和备注",
-  curves: (shown, all) => (shown === all ? `共 ${thousands(all)} 条曲线` : `${thousands(shown)} / ${thousands(all)} 条曲线`),
-  bad: "异常",
-  warning: "警告",
-  good: "正常",
+  curves: (shown: number, all: number) =>
+    shown === all ? `共 ${thousands(all)} 条曲线` : `${thousands(shown)} / ${thousands(all)} 条曲线`,
+  curveTones: { bad: "异常", warning: "警告", unknown: "未比较", good: "正常", plain: "无色" },
   tones: "显示此类曲线",
   sameScale: "统一纵轴",
   sameScaleHint: "所有曲线使用相同的纵轴范围",
@@ -111,7 +117,8 @@ const CHINESE = {
   previous: "上一条曲线",
   next: "下一条曲线",
   readHint: "将指针移到曲线上，或使用方向键，查看数值",
-  lanes: (lanes, marks, links) => `${thousands(lanes)} 条泳道 · ${thousands(marks)} 个标记 · ${thousands(links)} 条连线`,
+  lanes: (lanes: number, marks: number, links: number) =>
+    `${thousands(lanes)} 条泳道 · ${thousands(marks)} 个标记 · ${thousands(links)} 条连线`,
   zoomIn: "放大（+，或 Ctrl 加滚轮）",
   zoomOut: "缩小（−，或 Ctrl 加滚轮）",
   showAll: "显示全部",
@@ -122,20 +129,27 @@ const CHINESE = {
   showChainHint: "从该链路的第一个标记到最后一个标记",
   nextOrigin: "下一个源头",
   nextOriginHint: "跳到下一个源头标记（o）",
-  hideEmpty: (count) => `隐藏无标记的泳道（${thousands(count)}）`,
+  hideEmpty: (count: number) => `隐藏无标记的泳道（${thousands(count)}）`,
   origin: "源头",
-  position: (at) => `位置 ${thousands(at)}`,
-  events: (count) => `${thousands(count)} 个事件`,
+  position: (at: number) => `位置 ${thousands(at)}`,
+  events: (count: number) => `${thousands(count)} 个事件`,
   order: "事件",
-  more: (count) => `此处还有 ${thousands(count)} 个：请放大`,
+  more: (count: number) => `此处还有 ${thousands(count)} 个：请放大`,
   moreLines: "点击查看全部",
   incoming: "来自",
   outgoing: "传到",
-  chain: (marks, lanes) => `链路：${thousands(marks)} 个标记，${thousands(lanes)} 条泳道`,
+  chain: (marks: number, lanes: number) => `链路：${thousands(marks)} 个标记，${thousands(lanes)} 条泳道`,
   noLanes: "此时间线没有内容",
+  nodes: (shown: number, all: number) =>
+    shown === all ? `共 ${thousands(all)} 个节点` : `${thousands(shown)} / ${thousands(all)} 个节点`,
+  searchTree: "搜索树",
+  noNodes: "没有符合条件的节点",
+  emptyTree: "此树没有内容",
+  moreNodes: (count: number) => `再显示 ${thousands(count)} 个`,
   previousMark: "此泳道的上一个标记",
   nextMark: "此泳道的下一个标记",
   timelineKeys: "时间线。方向键在标记之间移动，回车显示详情，加减号缩放，0 显示全部，o 跳到下一个源头",
 };
-const CHINESE_READER = typeof navigator !== "undefined" && /^zh/i.test(navigator.language || "");
-const WORDS = CHINESE_READER ? CHINESE : ENGLISH;
+
+export const CHINESE_READER = typeof navigator !== "undefined" && /^zh/i.test(navigator.language);
+export const WORDS: Words = CHINESE_READER ? CHINESE : ENGLISH;

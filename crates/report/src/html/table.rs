@@ -1,10 +1,16 @@
-//! A stretch of rows as JSON for a script element.
+//! A table of a page: rows asked for when they are written, in blocks with the distinct values of each column.
 
 use std::collections::HashMap;
+use std::io;
 use std::ops::Range;
 
+use serde_json::json;
+
+use super::data::{DataWriter, piece};
+use crate::Tone;
 use crate::number::{not_finite, push_integer, push_repr};
-use crate::sheet::{CellSink, Fill, SheetRows};
+use crate::ordered::in_order;
+use crate::sheet::{CellSink, SheetRows};
 use crate::sheet_json::push_string;
 
 /// Enough that values which repeat are written seldom.
@@ -14,11 +20,61 @@ const ROWS_TO_JUDGE: usize = 256;
 /// Whole numbers beyond this lose digits in a browser and are given as text.
 const EXACT_INTEGER: i128 = 1 << 53;
 
+/// A table of a page.
+pub struct PageTable<'a> {
+    /// Shown on its tab.
+    pub name: String,
+    /// One per column.
+    pub headers: Vec<String>,
+    /// The rows.
+    pub rows: &'a dyn SheetRows,
+    /// Columns of long text such as call stacks: not in the grid, but beside it when a row is chosen.
+    pub detail_columns: Vec<usize>,
+    /// Columns that are switched off at first.
+    pub hidden_columns: Vec<usize>,
+    /// The row that is shown and marked at first: the evidence.
+    pub first_row: Option<usize>,
+}
+
+impl<'a> PageTable<'a> {
+    /// A table all of whose columns are shown.
+    pub fn new(name: &str, headers: Vec<String>, rows: &'a dyn SheetRows) -> PageTable<'a> {
+        PageTable {
+            name: name.to_owned(),
+            headers,
+            rows,
+            detail_columns: Vec::new(),
+            hidden_columns: Vec::new(),
+            first_row: None,
+        }
+    }
+
+    /// A description, and the rows in as many pieces as needed.
+    pub(super) fn write_data(&self, out: &mut DataWriter<'_>) -> io::Result<()> {
+        let described = json!({
+            "name": self.name,
+            "headers": self.headers,
+            "count": self.rows.len(),
+            "details": self.detail_columns,
+            "hidden": self.hidden_columns,
+            "first": self.first_row.filter(|&row| row < self.rows.len()),
+        });
+        out.view("table", &described)?;
+        let number = out.number();
+        in_order(
+            0..self.rows.len(),
+            ROWS_PER_BLOCK,
+            |rows| piece(number, &RowBlock::of(self.rows, self.headers.len(), rows).json()),
+            |piece| out.append(&piece),
+        )
+    }
+}
+
 /// `{"n":rows,"f":"012…","c":[column,…]}`, where a column is a list of its values, or `{"v":values,"i":indexes}`; the
-/// indexes are missing where there is one value only, the fills where no row has any.
-pub(super) struct Block {
+/// indexes are missing where there is one value only, the tones where no row has any.
+struct RowBlock {
     count: usize,
-    fills: Vec<u8>,
+    tones: Vec<u8>,
     columns: Vec<BlockColumn>,
 }
 
@@ -32,20 +88,20 @@ struct BlockColumn {
     rows: Vec<u32>,
 }
 
-impl Block {
-    pub(super) fn of(source: &dyn SheetRows, columns: usize, rows: Range<usize>) -> Block {
-        let mut block = Block {
+impl RowBlock {
+    fn of(source: &dyn SheetRows, columns: usize, rows: Range<usize>) -> RowBlock {
+        let mut block = RowBlock {
             count: rows.len(),
-            fills: Vec::with_capacity(rows.len()),
+            tones: Vec::with_capacity(rows.len()),
             columns: (0..columns).map(|_| BlockColumn::default()).collect(),
         };
         let mut scratch = Vec::new();
         for row in rows {
-            block.fills.push(match source.fill(row) {
-                Fill::Plain => b'0',
-                Fill::Yellow => b'1',
-                Fill::Red => b'2',
-                Fill::Blue => b'3',
+            block.tones.push(match source.tone(row) {
+                Tone::Plain | Tone::Good => b'0',
+                Tone::Warning => b'1',
+                Tone::Bad => b'2',
+                Tone::Unknown => b'3',
             });
             let mut sink = RowSink { columns: &mut block.columns, next: 0, scratch: &mut scratch };
             source.cells(row, &mut sink);
@@ -56,13 +112,12 @@ impl Block {
         block
     }
 
-    /// Appends it in a form that cannot end the script element it stands in.
-    pub(super) fn push_json(&self, out: &mut Vec<u8>) {
+    fn json(&self) -> Vec<u8> {
         let mut json = b"{\"n\":".to_vec();
         push_integer(&mut json, self.count);
-        if self.fills.iter().any(|&fill| fill != b'0') {
+        if self.tones.iter().any(|&tone| tone != b'0') {
             json.extend_from_slice(b",\"f\":\"");
-            json.extend_from_slice(&self.fills);
+            json.extend_from_slice(&self.tones);
             json.push(b'"');
         }
         json.extend_from_slice(b",\"c\":[");
@@ -73,7 +128,7 @@ impl Block {
             column.push_json(&mut json);
         }
         json.extend_from_slice(b"]}");
-        push_for_script(out, &json);
+        json
     }
 }
 
@@ -184,24 +239,4 @@ impl CellSink for RowSink<'_> {
             }
         });
     }
-}
-
-/// Copies JSON and writes as `\uHHHH` what could be taken for markup or for the end of a line of script. Outside of
-/// strings JSON has none of these.
-pub(super) fn push_for_script(out: &mut Vec<u8>, json: &[u8]) {
-    let mut copied = 0;
-    for (at, &byte) in json.iter().enumerate() {
-        let (taken, replacement): (usize, &[u8]) = match byte {
-            b'<' => (1, b"\\u003c"),
-            b'>' => (1, b"\\u003e"),
-            b'&' => (1, b"\\u0026"),
-            0xE2 if json[at..].starts_with("\u{2028}".as_bytes()) => (3, b"\\u2028"),
-            0xE2 if json[at..].starts_with("\u{2029}".as_bytes()) => (3, b"\\u2029"),
-            _ => continue,
-        };
-        out.extend_from_slice(&json[copied..at]);
-        out.extend_from_slice(replacement);
-        copied = at + taken;
-    }
-    out.extend_from_slice(&json[copied..]);
 }

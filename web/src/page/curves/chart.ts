@@ -1,35 +1,74 @@
 // A line chart on a canvas: its scales, its numbers, and the drawing itself.
 
-// Numbers on an axis between two ends: whole multiples of 1, 2, 2.5 or 5 times a power of ten.
-function niceTicks(low, high, most, whole) {
-  const least = (high - low) / Math.max(1, most);
-  if (!(least > 0)) return [];
-  const power = Math.floor(Math.log10(least));
-  const steps = [1, 2, 2.5, 5, 10, 20, 25, 50].map((factor) => Number(`${factor}e${power}`));
-  const step = steps.find((size) => size >= least * (1 - 1e-9) && (!whole || size % 1 === 0)) || 1;
-  const ticks = [];
-  for (let at = Math.ceil(low / step - 1e-9); at <= high / step + 1e-9 && ticks.length < 30; at++) {
-    ticks.push(Number((at * step).toPrecision(12)));
-  }
-  return ticks;
+import { penOf } from "../../shared/dom";
+import { niceTicks } from "../../shared/ticks";
+import type { Tone } from "../../shared/tones";
+import { WORDS } from "../../shared/words";
+import { shortText } from "../table/model";
+
+// Missing values are null; infinities are words, to be read but not drawn.
+export type CurveValue = number | string | null;
+
+export interface Curve {
+  name: string;
+  note: string;
+  tone: Tone;
+  values: CurveValue[];
+  flagged: number[];
+  // From, to, level.
+  limits: [number, number, number][];
+  // What a search looks at.
+  words: string;
+}
+
+export interface Range {
+  low: number;
+  high: number;
+}
+
+export interface ChartShape {
+  width: number;
+  height: number;
+  large: boolean;
+  range: Range;
+  xs: readonly number[];
+  // The place that is pointed at.
+  cursor?: number;
+}
+
+interface Palette {
+  ink: string;
+  soft: string;
+  line: string;
+  accent: string;
+  bad: string;
+  warning: string;
+  card: string;
+  font: string;
+}
+
+type Point = readonly [number, number];
+
+function isDrawn(value: CurveValue): value is number {
+  return typeof value === "number" && Number.isFinite(value);
 }
 
 // The levels a curve is held against at one place.
-function limitsAt({ limits }, at) {
+export function limitsAt({ limits }: Pick<Curve, "limits">, at: number): number[] {
   return limits.filter(([from, to]) => from <= at && at <= to).map(([, , level]) => level);
 }
 
 // The vertical range of some curves: all values that can be drawn, the limits some value is below, and some room.
-function rangeOf(curves) {
+export function rangeOf(curves: readonly Pick<Curve, "values" | "limits">[]): Range {
   let low = Infinity;
   let high = -Infinity;
   for (const { values, limits } of curves) {
     for (const [from, to, level] of limits) {
-      const isBelow = values.slice(from, to + 1).some((value) => Number.isFinite(value) && value < level);
+      const isBelow = values.slice(from, to + 1).some((value) => isDrawn(value) && value < level);
       if (isBelow && level > high) high = level;
     }
     for (const value of values) {
-      if (!Number.isFinite(value)) continue;
+      if (!isDrawn(value)) continue;
       if (value < low) low = value;
       if (value > high) high = value;
     }
@@ -40,21 +79,23 @@ function rangeOf(curves) {
 }
 
 // Which values to join, so that a long series costs no more than its width: per pixel the first, lowest, highest, last.
-function thinned(values, places, width) {
+export function thinned(values: readonly CurveValue[], places: readonly number[], width: number): number[] {
   const all = values.map((_, at) => at);
   if (values.length <= width * 4) return all;
-  const kept = [];
-  for (let at = 0; at < values.length; ) {
+  const kept: number[] = [];
+  for (let at = 0; at < values.length;) {
     const column = Math.floor(places[at]);
     let low = at;
     let high = at;
     let missing = -1;
     const first = at;
     for (; at < values.length && Math.floor(places[at]) === column; at++) {
-      if (!Number.isFinite(values[at])) missing = at;
+      const value = values[at];
+      if (!isDrawn(value)) missing = at;
       else {
-        if (!(values[low] <= values[at])) low = at;
-        if (!(values[high] >= values[at])) high = at;
+        const [lowest, highest] = [values[low], values[high]];
+        if (!(isDrawn(lowest) && lowest <= value)) low = at;
+        if (!(isDrawn(highest) && highest >= value)) high = at;
       }
     }
     const chosen = new Set([first, low, high, at - 1]);
@@ -66,36 +107,46 @@ function thinned(values, places, width) {
 }
 
 // A number for people, as the tables write it.
-function readable(value) {
+export function readable(value: CurveValue | undefined): string {
   return value === null || value === undefined ? WORDS.missing : shortText(value);
 }
 
 // The colours of the page, which may be light or dark.
-function palette() {
+export function palette(): Palette {
   const style = getComputedStyle(document.documentElement);
-  const of = (name) => style.getPropertyValue(`--${name}`).trim();
-  return { ink: of("ink"), soft: of("soft"), line: of("line"), accent: of("accent"), bad: of("bad"), warning: of("warning"), card: of("card"), font: getComputedStyle(document.body).fontFamily };
+  const of = (name: string) => style.getPropertyValue(`--${name}`).trim();
+  return {
+    ink: of("ink"),
+    soft: of("soft"),
+    line: of("line"),
+    accent: of("accent"),
+    bad: of("bad"),
+    warning: of("warning"),
+    card: of("card"),
+    font: getComputedStyle(document.body).fontFamily,
+  };
 }
 
-// Draws a curve and returns where its values stand. `shape` has width, height, large, range, xs, cursor.
-function drawChart(canvas, curve, shape, colours) {
+// Draws a curve and returns where its values stand.
+export function drawChart(canvas: HTMLCanvasElement, curve: Curve, shape: ChartShape, colours: Palette): number[] {
   const { width, height, large, range, xs } = shape;
   const ratio = window.devicePixelRatio || 1;
   canvas.width = Math.round(width * ratio);
   canvas.height = Math.round(height * ratio);
   canvas.style.width = `${width}px`;
   canvas.style.height = `${height}px`;
-  const pen = canvas.getContext("2d");
+  const pen = penOf(canvas);
   pen.scale(ratio, ratio);
   pen.font = `${large ? 12 : 10}px ${colours.font}`;
   const levels = niceTicks(range.low, range.high, large ? 7 : 3, false);
   const labels = levels.map((level) => String(level));
   const left = Math.min(width / 2, Math.max(...labels.map((label) => pen.measureText(label).width), 8) + 10);
   const box = { left, right: width - (large ? 18 : 8), top: 6, bottom: height - (large ? 22 : 16) };
-  const first = xs[0] ?? 0;
-  const last = xs[xs.length - 1] ?? 0;
-  const xOf = (x) => (last > first ? box.left + ((x - first) / (last - first)) * (box.right - box.left) : (box.left + box.right) / 2);
-  const yOf = (value) => box.bottom - ((value - range.low) / (range.high - range.low)) * (box.bottom - box.top);
+  const first = xs.at(0) ?? 0;
+  const last = xs.at(-1) ?? 0;
+  const xOf = (x: number) =>
+    last > first ? box.left + ((x - first) / (last - first)) * (box.right - box.left) : (box.left + box.right) / 2;
+  const yOf = (value: number) => box.bottom - ((value - range.low) / (range.high - range.low)) * (box.bottom - box.top);
   const places = xs.map(xOf);
 
   pen.lineWidth = 1;
@@ -105,7 +156,10 @@ function drawChart(canvas, curve, shape, colours) {
   pen.textBaseline = "middle";
   levels.forEach((level, at) => {
     const y = Math.round(yOf(level)) + 0.5;
-    stroke(pen, [[box.left, y], [box.right, y]]);
+    stroke(pen, [
+      [box.left, y],
+      [box.right, y],
+    ]);
     pen.fillText(labels[at], box.left - 5, y);
   });
   pen.textBaseline = "top";
@@ -128,21 +182,31 @@ function drawChart(canvas, curve, shape, colours) {
   for (const [from, to, level] of curve.limits) {
     if (level < range.low || level > range.high) continue;
     const half = from === to ? 8 : 0;
-    stroke(pen, [[Math.max(box.left, places[from] - half), yOf(level)], [Math.min(box.right, places[to] + half), yOf(level)]]);
+    stroke(pen, [
+      [Math.max(box.left, places[from] - half), yOf(level)],
+      [Math.min(box.right, places[to] + half), yOf(level)],
+    ]);
   }
   pen.setLineDash([]);
-  drawLine(pen, curve.values, places, yOf, box.right - box.left, { colour: colours.accent, thickness: large ? 2 : 1.5 });
+  drawLine(pen, curve.values, places, yOf, box.right - box.left, {
+    colour: colours.accent,
+    thickness: large ? 2 : 1.5,
+  });
   pen.fillStyle = colours.bad;
   for (const at of curve.flagged) {
-    if (Number.isFinite(curve.values[at])) disc(pen, places[at], yOf(curve.values[at]), large ? 4 : 2.5);
+    const value = curve.values[at];
+    if (isDrawn(value)) disc(pen, places[at], yOf(value), large ? 4 : 2.5);
   }
   if (shape.cursor !== undefined) {
     pen.lineWidth = 1;
     pen.strokeStyle = colours.soft;
     const x = Math.round(places[shape.cursor]) + 0.5;
-    stroke(pen, [[x, box.top], [x, box.bottom]]);
+    stroke(pen, [
+      [x, box.top],
+      [x, box.bottom],
+    ]);
     const value = curve.values[shape.cursor];
-    if (Number.isFinite(value)) {
+    if (isDrawn(value)) {
       pen.fillStyle = colours.card;
       disc(pen, places[shape.cursor], yOf(value), 6);
       pen.fillStyle = curve.flagged.includes(shape.cursor) ? colours.bad : colours.accent;
@@ -152,11 +216,18 @@ function drawChart(canvas, curve, shape, colours) {
   return places;
 }
 
-function drawLine(pen, values, places, yOf, width, { colour, thickness }) {
+export function drawLine(
+  pen: CanvasRenderingContext2D,
+  values: readonly CurveValue[],
+  places: readonly number[],
+  yOf: (value: number) => number,
+  width: number,
+  { colour, thickness }: { colour: string; thickness: number },
+): void {
   pen.strokeStyle = pen.fillStyle = colour;
   pen.lineWidth = thickness;
   pen.lineJoin = "round";
-  let run = [];
+  let run: Point[] = [];
   const finish = () => {
     // A point between two gaps would not be seen.
     if (run.length === 1) disc(pen, run[0][0], run[0][1], thickness + 0.5);
@@ -164,19 +235,20 @@ function drawLine(pen, values, places, yOf, width, { colour, thickness }) {
     run = [];
   };
   for (const at of thinned(values, places, width)) {
-    if (Number.isFinite(values[at])) run.push([places[at], yOf(values[at])]);
+    const value = values[at];
+    if (isDrawn(value)) run.push([places[at], yOf(value)]);
     else finish();
   }
   finish();
 }
 
-function stroke(pen, points) {
+export function stroke(pen: CanvasRenderingContext2D, points: readonly Point[]): void {
   pen.beginPath();
-  points.forEach(([x, y], at) => (at ? pen.lineTo(x, y) : pen.moveTo(x, y)));
+  for (const [x, y] of points) pen.lineTo(x, y);
   pen.stroke();
 }
 
-function disc(pen, x, y, radius) {
+export function disc(pen: CanvasRenderingContext2D, x: number, y: number, radius: number): void {
   pen.beginPath();
   pen.arc(x, y, radius, 0, 2 * Math.PI);
   pen.fill();

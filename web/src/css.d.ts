@@ -1,0 +1,2 @@
+// Styles are imported for the builder to collect.
+declare module "*.css";
