@@ -4,8 +4,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use indicatif::ProgressBar;
-use msprobe_compare::console::{Console, Level};
-use msprobe_compare::error::{Code, CompareError};
+use msprobe_report::console::{Console, Level};
+use msprobe_report::error::{Code, CompareError};
 
 use crate::progress::bytes_bar;
 use crate::{Status, logging};

@@ -2,11 +2,13 @@
 
 pub mod console;
 mod csv;
+pub mod error;
 mod html;
 mod json;
 mod number;
 mod ordered;
 pub mod output;
+pub mod paths;
 mod plot;
 mod rows;
 mod sheet;
@@ -34,6 +36,19 @@ pub use self::sheet_json::write_sheet_json;
 pub use self::text::{short_number, write_text};
 pub use self::visible::{Visible, write_visible_lines};
 pub use self::xlsx::write_workbook;
+
+/// Kinds of files to write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Formats {
+    /// A workbook.
+    pub xlsx: bool,
+    /// Comma-separated values.
+    pub csv: bool,
+    /// JSON.
+    pub json: bool,
+    /// A page for a browser.
+    pub html: bool,
+}
 
 /// A named column. `key` is for machines (csv header, json key), `title` for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

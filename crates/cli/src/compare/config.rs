@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use msprobe_compare::error::{Code, CompareError};
 use msprobe_dump::read::Json;
+use msprobe_report::error::{Code, CompareError};
 
 /// No such file is longer.
 const MOST_BYTES: u64 = 16 << 20;

@@ -3,17 +3,18 @@
 use std::path::Path;
 
 use anyhow::Result;
-use msprobe_compare::common_dir::compare_common_dirs;
-use msprobe_compare::console::Console;
-use msprobe_compare::error::{Code, CompareError};
-use msprobe_compare::merge_result::merge_result;
-use msprobe_compare::run::{
-    DataMapping, Form, Formats, MappingChoice, Mappings, Options, Outcome, StackSource, compare_dumps,
-    compare_ranks, find_dump,
-};
-use msprobe_compare::static_graph::compare_graphs;
 use msprobe_compare::verdict::{Allowed, Status as VerdictStatus, Tolerances};
+use msprobe_report::Formats;
 use msprobe_report::Visible;
+use msprobe_report::console::Console;
+use msprobe_report::error::{Code, CompareError};
+use msprobe_tables::common_dir::compare_common_dirs;
+use msprobe_tables::merge_result::merge_result;
+use msprobe_tables::run::{
+    DataMapping, Form, MappingChoice, Mappings, Options, Outcome, StackSource, compare_dumps, compare_ranks,
+    find_dump,
+};
+use msprobe_tables::static_graph::compare_graphs;
 
 use super::args::{CompareArgs, MergeResultArgs};
 use super::config::CompareConfig;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use msprobe_compare::gradients::Pictures;
+use msprobe_gradients::Pictures;
 
 /// Gradient probe: directions of gradients of two runs.
 #[derive(Debug, Args)]

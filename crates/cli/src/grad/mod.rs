@@ -5,8 +5,8 @@ mod args;
 use std::io::{self, Write};
 
 use anyhow::Result;
-use msprobe_compare::console::Console;
-use msprobe_compare::gradients::{Options, Outcome, Status as RunStatus, Thresholds, compare_either};
+use msprobe_gradients::{Options, Outcome, Status as RunStatus, Thresholds, compare_either};
+use msprobe_report::console::Console;
 use msprobe_report::{Visible, write_visible_lines};
 
 pub(crate) use self::args::GradArgs;

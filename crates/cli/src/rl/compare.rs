@@ -3,9 +3,9 @@
 use std::io::{self, IsTerminal, Write};
 
 use anyhow::Result;
-use msprobe_compare::console::Console;
-use msprobe_compare::key_data::{Outcome, Status as RunStatus, compare_key_data};
-use msprobe_compare::run::Formats;
+use msprobe_keydata::{Outcome, Status as RunStatus, compare_key_data};
+use msprobe_report::Formats;
+use msprobe_report::console::Console;
 use msprobe_report::{Visible, write_text, write_visible_lines};
 
 use super::args::RlCompareArgs;

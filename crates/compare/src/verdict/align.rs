@@ -6,12 +6,13 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{Hash, Hasher};
 
+use msprobe_dump::hash::{FastMap, FastSet, Multiply};
+
 use super::errors;
 use super::sequence::common_course;
-use crate::matching::MatchMethod;
+use crate::pairing::MatchMethod;
 use crate::side::{Construct, Leaf, Record, Role, Side};
-use crate::table::Mode;
-use msprobe_dump::hash::{FastMap, FastSet, Multiply};
+use crate::statistics::Mode;
 
 /// What a record is of: `Tensor.mul` or `Module.fc.Linear`, which call, and which way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

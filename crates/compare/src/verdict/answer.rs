@@ -3,7 +3,7 @@
 
 use super::errors::Kind;
 use super::{Counts, Culprit, Finding, Status, Verdict};
-use crate::table::Mode;
+use crate::statistics::Mode;
 
 /// Names of one kind of gap that are shown.
 const GAPS: usize = 3;
@@ -89,7 +89,7 @@ impl Verdict {
     }
 
     /// What is known of the culprit: labels and texts.
-    pub(crate) fn facts(&self, culprit: &Culprit) -> Vec<(&'static str, String)> {
+    pub fn facts(&self, culprit: &Culprit) -> Vec<(&'static str, String)> {
         let mut facts = Vec::new();
         let mut add = |label: &'static str, text: &str| facts.push((label, text.to_owned()));
         add("error", &self.error_in_and_out(culprit));

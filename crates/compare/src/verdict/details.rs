@@ -4,7 +4,7 @@ use super::align::Alignment;
 use super::errors::{Kind, RowError};
 use super::gaps::GapKind;
 use super::records::{Dumps, Judged, RowResult, RowResults};
-use crate::matching::MatchMethod;
+use crate::pairing::MatchMethod;
 use crate::side::{Role, Side};
 
 /// Where the error of a row comes from.

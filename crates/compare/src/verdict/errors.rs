@@ -7,7 +7,7 @@ use msprobe_tensor::PairMetrics;
 use super::gaps::GapKind;
 use super::tolerance::{Precision, are_of_one_kind};
 use crate::side::{Leaf, Role, Scalar, Which};
-use crate::table::Mode;
+use crate::statistics::Mode;
 use crate::tensor_pair::TensorComparison;
 
 /// What is different about two values.

@@ -33,10 +33,10 @@ pub use self::tolerance::{Precision, Tolerances};
 
 use self::origin::{Origin, Place, find_origin};
 use self::records::{Dumps, Findings, RowPairs, RowsSeen, judge_records, parents, rows_of_pair};
-use crate::matching::{MatchMethod, RowPair};
+use crate::pairing::{MatchMethod, RowPair};
 use crate::python_text::float_repr;
 use crate::side::{Construct, Leaf, Scalar, Side, Stacks};
-use crate::table::{DIFFERENCE_HEADERS, Difference, Mode, STATISTICS_HEADERS, difference};
+use crate::statistics::{DIFFERENCE_HEADERS, Difference, Mode, STATISTICS_HEADERS, difference};
 use crate::tensor_pair::{METRIC_HEADERS, MetricCell, TensorComparison};
 
 /// How two runs compare.
@@ -172,6 +172,23 @@ pub struct Verdict {
     pub is_equal: bool,
     /// The first records that differ.
     pub noted: Vec<Noted>,
+}
+
+impl Verdict {
+    /// Nothing to compare.
+    pub fn failed(mode: Mode, tolerances: Tolerances) -> Verdict {
+        Verdict {
+            status: Status::Failed,
+            mode,
+            culprit: None,
+            counts: Counts::default(),
+            tolerances,
+            gaps: Gaps::default(),
+            asides: Asides::default(),
+            is_equal: false,
+            noted: Vec::new(),
+        }
+    }
 }
 
 /// How much was compared.

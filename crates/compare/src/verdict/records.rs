@@ -2,16 +2,17 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
+use msprobe_dump::hash::FastMap;
+
 use super::align::{Alignment, CallName, RecordPair, Way};
 use super::asides::{AsideKind, Asides};
 use super::errors::{self, Kind, RowError};
 use super::gaps::{Gap, GapKind, Gaps};
 use super::tolerance::{Precision, Tolerances};
-use crate::matching::MatchMethod;
+use crate::pairing::MatchMethod;
 use crate::side::{Construct, Leaf, Role, Scalar, Side, Which};
-use crate::table::Mode;
+use crate::statistics::Mode;
 use crate::tensor_pair::TensorComparison;
-use msprobe_dump::hash::FastMap;
 
 /// The row that is furthest apart of those that were looked at.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

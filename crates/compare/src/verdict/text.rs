@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::{Culprit, Evidence, Status, Verdict};
-use crate::matching::MatchMethod;
+use crate::pairing::MatchMethod;
 
 impl Verdict {
     /// One paragraph. `place` says where, such as `step 0, rank 1`; it may be empty.

@@ -5,13 +5,14 @@ pub(crate) mod relay;
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use msprobe_compare::common_dir;
-use msprobe_compare::console::Console;
-use msprobe_compare::error::{Code, CompareError};
-use msprobe_compare::merge_result;
-use msprobe_compare::run::{self, DataMapping, Form, Formats, MappingChoice, Mappings, Outcome, StackSource};
-use msprobe_compare::static_graph;
 use msprobe_compare::verdict::{Allowed, Tolerances};
+use msprobe_report::Formats;
+use msprobe_report::console::Console;
+use msprobe_report::error::{Code, CompareError};
+use msprobe_tables::common_dir;
+use msprobe_tables::merge_result;
+use msprobe_tables::run::{self, DataMapping, Form, MappingChoice, Mappings, Outcome, StackSource};
+use msprobe_tables::static_graph;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 

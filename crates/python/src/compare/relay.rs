@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use msprobe_compare::console::{Console, Level};
-use msprobe_compare::error::CompareError;
+use msprobe_report::console::{Console, Level};
+use msprobe_report::error::CompareError;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 

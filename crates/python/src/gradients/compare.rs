@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use msprobe_compare::error::{Code, CompareError};
-use msprobe_compare::gradients::{Options, Thresholds, compare_rank, compare_ranks};
+use msprobe_gradients::{Options, Thresholds, compare_rank, compare_ranks};
+use msprobe_report::error::{Code, CompareError};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use msprobe_compare::console::Silent;
-use msprobe_compare::key_data::{
+use msprobe_keydata::{
     Arrays, Incomparable, Place, compare_arrays, compare_found, find_arrays, tree, write_key_workbook,
 };
-use msprobe_compare::output::publish;
+use msprobe_report::console::Silent;
+use msprobe_report::paths::publish;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 

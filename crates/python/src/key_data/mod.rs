@@ -16,6 +16,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(compare::compare_key_arrays, module)?)?;
     module.add_function(wrap_pyfunction!(compare::compare_key, module)?)?;
     module.add_function(wrap_pyfunction!(run::compare_key_data, module)?)?;
-    module.add("KEY_DATA_HEADERS", msprobe_compare::key_data::HEADERS)?;
+    module.add("KEY_DATA_HEADERS", msprobe_keydata::HEADERS)?;
     Ok(())
 }

@@ -2,9 +2,7 @@
 
 use std::path::PathBuf;
 
-use msprobe_compare::key_data;
-use msprobe_compare::run::Formats;
-use msprobe_report::write_text;
+use msprobe_report::{Formats, write_text};
 use pyo3::prelude::*;
 
 use crate::compare::relay;
@@ -23,7 +21,7 @@ pub(crate) fn compare_key_data(
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let formats = Formats { xlsx: true, ..Formats::default() };
     let outcome = relay::run_on(py, num_processes.min(cores), log, |console| {
-        key_data::compare_data_directories([&dir1, &dir2], &output, formats, console)
+        msprobe_keydata::compare_data_directories([&dir1, &dir2], &output, formats, console)
     })?;
     let mut text = Vec::new();
     write_text(&outcome.table, false, &mut text)?;

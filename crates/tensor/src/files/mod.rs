@@ -5,6 +5,7 @@
 //! only the tensor asked for is touched. Parsers treat every file as hostile: no allocation follows an
 //! untrusted length, no recursion follows untrusted nesting, arithmetic is checked.
 
+mod array;
 pub mod bits;
 pub mod npy;
 pub mod npy_measured;
@@ -17,6 +18,7 @@ mod regular;
 pub mod safetensors;
 mod zip;
 
+pub use array::NpyArray;
 pub use bits::{DirectionError, DirectionFile, read_direction, write_bits};
 pub use open::{FileError, Format, TensorFile};
 pub use regular::{Links, open_inside, open_regular};

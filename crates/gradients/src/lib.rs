@@ -1,0 +1,272 @@
+//! Directions of gradients of two runs: how similar they are step by step, and at which step they part.
+//!
+//! ```text
+//! rank*/step*/PARAMETER.npy --find--> pairs --measure--> counts --verdict--> curves, findings
+//!                                                            \--table, pictures, page--> files
+//! ```
+//!
+//! A file that is missing or cannot be compared costs its own cell and is reported. An error ends the comparison only
+//! where there is nothing at all to compare.
+
+mod find;
+mod measure;
+mod names;
+mod outcome;
+mod page;
+mod pictures;
+mod table;
+mod verdict;
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use msprobe_report::console::Console;
+use msprobe_report::error::{Code, CompareError};
+use msprobe_report::paths::check_directory;
+use msprobe_report::paths::{make_directory, make_directory_in, publish};
+
+pub use self::measure::{Count, Similarities};
+pub use self::names::file_stem;
+pub use self::outcome::{Outcome, RankOutcome, Status};
+pub use self::verdict::{Curve, Finding, RankVerdict, Reason, Thresholds};
+
+use self::find::{common_directories, has_numbered, parameters};
+
+/// Which parameters get a picture of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Pictures {
+    /// Every one.
+    #[default]
+    All,
+    /// The worst ones, so many.
+    Worst(usize),
+    /// None, and no summary either.
+    None,
+}
+
+impl FromStr for Pictures {
+    type Err = String;
+
+    /// `all`, `worst:10`, `none`.
+    fn from_str(text: &str) -> Result<Pictures, String> {
+        match text {
+            "all" => Ok(Pictures::All),
+            "none" => Ok(Pictures::None),
+            _ => text
+                .strip_prefix("worst:")
+                .and_then(|count| count.parse().ok())
+                .map(Pictures::Worst)
+                .ok_or_else(|| format!("{text:?} is none of all, worst:N and none")),
+        }
+    }
+}
+
+/// What is asked of a comparison.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// Directory for results; made if it is not there.
+    pub output: PathBuf,
+    /// What counts as suspicious.
+    pub thresholds: Thresholds,
+    /// Which pictures are drawn.
+    pub pictures: Pictures,
+    /// Whether a page for a browser is written.
+    pub html: bool,
+}
+
+impl Options {
+    /// What is done unless something else is asked for.
+    pub fn new(output: impl Into<PathBuf>) -> Options {
+        Options {
+            output: output.into(),
+            thresholds: Thresholds::default(),
+            pictures: Pictures::default(),
+            html: true,
+        }
+    }
+}
+
+/// What was noticed on the way: warnings for the log, failures for the log and the verdict.
+struct Notes<'a> {
+    console: &'a dyn Console,
+    failures: Vec<String>,
+    /// Rows of tables that are not the same on both sides.
+    differing_rows: Vec<String>,
+    /// Whether anything but missing files failed.
+    broken: bool,
+}
+
+impl<'a> Notes<'a> {
+    /// Failures that are shown one by one; verdict.json has all of them.
+    const SHOWN: usize = 100;
+
+    fn new(console: &'a dyn Console) -> Notes<'a> {
+        Notes { console, failures: Vec::new(), differing_rows: Vec::new(), broken: false }
+    }
+
+    fn warning(&mut self, text: &str) {
+        self.console.warning(text);
+    }
+
+    /// Something that is there and is compared with nothing.
+    fn left_out(&mut self, text: String) {
+        self.failures.push(text);
+    }
+
+    /// Something that cannot be compared because it is not there.
+    fn missing(&mut self, text: String) {
+        if self.failures.len() < Self::SHOWN {
+            self.console.error(&text);
+        }
+        self.failures.push(text);
+    }
+
+    /// Something that cannot be compared.
+    fn failure(&mut self, text: String) {
+        self.broken = true;
+        self.missing(text);
+    }
+
+    fn finish(&mut self) -> Vec<String> {
+        let more = self.failures.len().saturating_sub(Self::SHOWN);
+        if more > 0 {
+            self.console.error(&format!("{more} more items could not be compared, verdict.json lists them"));
+        }
+        std::mem::take(&mut self.failures)
+    }
+}
+
+/// Compares two dump paths with all their ranks, or two rank directories, whichever they are.
+pub fn compare_either(
+    sides: [&Path; 2],
+    options: &Options,
+    console: &dyn Console,
+) -> Result<Outcome, CompareError> {
+    for side in sides {
+        check_directory(side)?;
+    }
+    if sides.iter().all(|side| has_numbered(side, "step")) {
+        compare_rank(sides, options, console)
+    } else {
+        compare_ranks(sides, options, console)
+    }
+}
+
+/// Compares every rank that two dump paths have in common, each into a directory of its own.
+pub fn compare_ranks(
+    sides: [&Path; 2],
+    options: &Options,
+    console: &dyn Console,
+) -> Result<Outcome, CompareError> {
+    for side in sides {
+        check_directory(side)?;
+    }
+    let mut notes = Notes::new(console);
+    let ranks = common_directories(sides, "rank", &mut notes)?;
+    let numbers: Vec<String> = ranks.iter().map(|rank| rank.number.to_string()).collect();
+    console.info(&format!("the following ranks will be compared: [{}]", numbers.join(", ")));
+    let mut outcomes = Vec::new();
+    let mut refused = None;
+    for rank in &ranks {
+        console.info(&format!("now comparing rank {}:", rank.number));
+        let [first, second] = sides.map(|side| side.join(&rank.name));
+        match one_rank([&first, &second], Some(rank.number), &mut notes) {
+            Ok(outcome) => outcomes.push((outcome, options.output.join(&rank.name))),
+            Err(error) if ranks.len() == 1 => return Err(error),
+            Err(error) => {
+                notes.failure(format!("rank {}: {error}", rank.number));
+                refused = refused.or(Some(error));
+            }
+        }
+    }
+    if let (true, Some(error)) = (outcomes.is_empty(), refused) {
+        return Err(error);
+    }
+    leave(outcomes, sides, options, notes)
+}
+
+/// Compares two rank directories.
+pub fn compare_rank(
+    sides: [&Path; 2],
+    options: &Options,
+    console: &dyn Console,
+) -> Result<Outcome, CompareError> {
+    for side in sides {
+        check_directory(side)?;
+    }
+    let mut notes = Notes::new(console);
+    let name = sides[0].file_name().unwrap_or_default().to_string_lossy();
+    let rank = name.strip_prefix("rank").and_then(|digits| digits.parse().ok());
+    let similarities = one_rank(sides, rank, &mut notes)?;
+    leave(vec![(similarities, options.output.clone())], sides, options, notes)
+}
+
+fn one_rank(
+    sides: [&Path; 2],
+    rank: Option<u64>,
+    notes: &mut Notes<'_>,
+) -> Result<(Option<u64>, Similarities), CompareError> {
+    let steps = common_directories(sides, "step", notes)?;
+    notes.console.info(&format!("{} steps will be compared", steps.len()));
+    let parameters = parameters(sides, &steps, notes)?;
+    let before = notes.failures.len();
+    let was_broken = std::mem::take(&mut notes.broken);
+    let similarities = measure::measure(sides, &steps, parameters, notes);
+    let broken = notes.broken;
+    notes.broken |= was_broken;
+    let compared = similarities.counts.iter().flatten().any(Option::is_some);
+    if !compared && !similarities.parameters.is_empty() {
+        // The first fault says most; files that are not there are said in words scripts know.
+        let message = match notes.failures.get(before) {
+            Some(first) if broken => first.clone(),
+            _ => "no matched grad_file for comparison, please dump data in same configuration".to_owned(),
+        };
+        return Err(CompareError::new(Code::InvalidCompareMode, message)
+            .with_hint("directions are collected with grad_level L1 or L2; L0 has none"));
+    }
+    Ok((rank, similarities))
+}
+
+type Measured = ((Option<u64>, Similarities), PathBuf);
+
+/// Judges what was measured and leaves all files.
+fn leave(
+    measured: Vec<Measured>,
+    sides: [&Path; 2],
+    options: &Options,
+    mut notes: Notes<'_>,
+) -> Result<Outcome, CompareError> {
+    let console = notes.console;
+    let (mut ranks, mut files) = (Vec::new(), Vec::new());
+    for ((rank, similarities), output) in measured {
+        let verdict = RankVerdict::judge(&similarities, options.thresholds);
+        let relative = output.strip_prefix(&options.output).unwrap_or(Path::new(""));
+        make_directory_in(&options.output, relative)?;
+        let path = output.join("similarities.csv");
+        publish(&path, console, |file| table::write_similarities(&similarities, file))?;
+        files.push(path);
+        // Pictures are for looking at; the numbers stand without them.
+        if let Err(error) = pictures::draw(&similarities, &verdict, options, &output, console) {
+            notes.failure(error.message);
+        }
+        ranks.push(RankOutcome { rank, similarities, verdict });
+    }
+    let mut outcome = Outcome {
+        ranks,
+        failures: notes.finish(),
+        differing_rows: std::mem::take(&mut notes.differing_rows),
+        thresholds: options.thresholds,
+        files,
+    };
+    make_directory(&options.output)?;
+    if options.html {
+        let path = options.output.join("similarities.html");
+        publish(&path, console, |file| page::write_page(&outcome, sides, file))?;
+        outcome.files.push(path);
+    }
+    let path = options.output.join("verdict.json");
+    let text = format!("{:#}\n", outcome.to_json());
+    publish(&path, console, |file| std::io::Write::write_all(file, text.as_bytes()))?;
+    outcome.files.push(path);
+    Ok(outcome)
+}

@@ -1,0 +1,343 @@
+//! From two dump paths to tables, a summary and an answer.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use msprobe_report::Formats;
+use msprobe_report::console::Console;
+use msprobe_report::error::{Code, CompareError};
+use msprobe_report::paths::{make_directory, publish};
+use msprobe_report::{
+    CellSink, CsvOptions, Fill, HtmlReport, HtmlTable, Sheet, SheetRows, Table, Tone, write_html,
+    write_sheet_csv, write_sheet_json, write_workbook,
+};
+use rayon::prelude::*;
+use serde_json::Value;
+
+use super::summary::{
+    as_json, as_sheet, brief_key_table, key_table, left_out_table, parting_table, partings,
+};
+use super::table::{HEADERS, KeyTable, write_key_workbook};
+use super::text::differs;
+use super::tokens::Parting;
+use super::verdict::{Status, Verdict, judge};
+use super::{Comparison, KeyComparison, compare_keys};
+
+/// The directory of key data in a dump path.
+const DATA: &str = "data";
+const SUMMARY: &str = "summary";
+
+/// What came of a comparison.
+#[derive(Debug)]
+pub struct Outcome {
+    /// In one word.
+    pub status: Status,
+    /// A row per key, for a terminal.
+    pub table: Table,
+    /// The answer, sentence by sentence.
+    pub lines: Vec<String>,
+    /// Pairs that could not be compared.
+    pub failures: usize,
+    /// The tables of single keys.
+    pub tables: Vec<PathBuf>,
+    /// The files about all keys.
+    pub summaries: Vec<PathBuf>,
+}
+
+/// Compares the key data below two dump paths. Runs on the current rayon pool.
+pub fn compare_key_data(
+    dirs: [&Path; 2],
+    output: &Path,
+    formats: Formats,
+    console: &dyn Console,
+) -> Result<Outcome, CompareError> {
+    let data = [dirs[0].join(DATA), dirs[1].join(DATA)];
+    for (dir, data) in dirs.into_iter().zip(&data) {
+        if !data.is_dir() {
+            return Err(no_key_data(dir, data));
+        }
+    }
+    compare_data_directories([&data[0], &data[1]], output, formats, console)
+}
+
+/// The same, given the directories of the key data themselves; the dump paths are those above them.
+pub fn compare_data_directories(
+    data: [&Path; 2],
+    output: &Path,
+    formats: Formats,
+    console: &dyn Console,
+) -> Result<Outcome, CompareError> {
+    let comparison = compare_keys(data, console)?;
+    let dirs = data.map(|data| match data.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+        Some(parent) => parent,
+        None => data,
+    });
+    report(&comparison, dirs, output, formats, console)
+}
+
+fn no_key_data(dir: &Path, data: &Path) -> CompareError {
+    let message = format!("The path {} does not exist or is no directory", data.display());
+    let hint = if dir.file_name().is_some_and(|name| name == DATA) {
+        "give the dump_path of the run, which is the directory above data".to_owned()
+    } else {
+        "give the dump_path of a run with key_data_dump: true; key data is in its directory data".to_owned()
+    };
+    CompareError::new(Code::IllegalPath, message).with_hint(hint)
+}
+
+/// Judges and writes what was compared.
+fn report(
+    comparison: &Comparison,
+    dirs: [&Path; 2],
+    output: &Path,
+    formats: Formats,
+    console: &dyn Console,
+) -> Result<Outcome, CompareError> {
+    make_directory(output)?;
+    let verdict = judge(comparison);
+    let lines = verdict.lines(dirs);
+    let keys = &comparison.keys;
+    let report = Report { keys, partings: partings(&verdict), verdict: &verdict, lines: &lines, dirs };
+    let tables = report.tables(output, formats, console)?;
+    let summaries = report.summary(output, formats, console)?;
+    Ok(Outcome {
+        status: verdict.status,
+        table: brief_key_table(&verdict),
+        failures: verdict.failures(),
+        lines,
+        tables,
+        summaries,
+    })
+}
+
+struct Report<'a> {
+    keys: &'a [KeyComparison],
+    verdict: &'a Verdict<'a>,
+    partings: Vec<(&'a KeyComparison, Parting)>,
+    lines: &'a [String],
+    dirs: [&'a Path; 2],
+}
+
+impl Report<'_> {
+    /// A table per key, in each format.
+    fn tables(
+        &self,
+        output: &Path,
+        formats: Formats,
+        console: &dyn Console,
+    ) -> Result<Vec<PathBuf>, CompareError> {
+        let written: Vec<Result<Vec<PathBuf>, CompareError>> =
+            self.keys.par_iter().map(|key| write_tables(key, output, formats, console)).collect();
+        let files: Result<Vec<Vec<PathBuf>>, CompareError> = written.into_iter().collect();
+        Ok(files?.concat())
+    }
+
+    /// The files about all keys. They give way to a key of their name.
+    fn summary(
+        &self,
+        output: &Path,
+        formats: Formats,
+        console: &dyn Console,
+    ) -> Result<Vec<PathBuf>, CompareError> {
+        let names: BTreeSet<&str> = self.keys.iter().map(|key| key.name.as_str()).collect();
+        let mut stem = SUMMARY.to_owned();
+        while names.contains(stem.as_str()) {
+            stem.insert(0, '_');
+        }
+        if stem != SUMMARY {
+            console.warning(&format!("{SUMMARY} is the table of a key, the summary of all keys is {stem}"));
+        }
+        let mut files = Vec::new();
+        let mut write = |extension: &str, write: &dyn Fn(&mut File) -> io::Result<()>| {
+            let path = output.join(format!("{stem}.{extension}"));
+            publish(&path, console, write)?;
+            files.push(path);
+            Ok::<(), CompareError>(())
+        };
+        if formats.xlsx {
+            write("xlsx", &|file| self.workbook(file))?;
+        }
+        if formats.csv {
+            write("csv", &|file| {
+                let (headers, rows) = as_sheet(key_table(self.verdict));
+                csv(file, headers, &rows)
+            })?;
+        }
+        if formats.html {
+            write("html", &|file| self.page(file))?;
+        }
+        write("json", &|file| writeln!(file, "{:#}", self.json()))?;
+        Ok(files)
+    }
+
+    fn json(&self) -> Value {
+        let dirs = self.dirs.map(Path::to_string_lossy);
+        as_json(self.verdict, &self.partings, [&dirs[0], &dirs[1]], self.lines)
+    }
+
+    fn workbook(&self, file: &mut File) -> io::Result<()> {
+        let answer = Table {
+            columns: vec![msprobe_report::Column::text("verdict", "verdict")],
+            rows: self.lines.iter().map(|line| plain(line)).collect(),
+        };
+        let named = [
+            ("Keys", as_sheet(key_table(self.verdict))),
+            ("Verdict", as_sheet(answer)),
+            ("Tokens", as_sheet(parting_table(&self.partings))),
+            ("Left out", as_sheet(left_out_table(self.verdict))),
+        ];
+        let sheets: Vec<Sheet<'_>> = named
+            .iter()
+            .map(|(name, (headers, rows))| Sheet { name: (*name).to_owned(), headers: headers.clone(), rows })
+            .collect();
+        write_workbook(file, &sheets)
+    }
+
+    fn page(&self, file: &mut File) -> io::Result<()> {
+        let all = AllRows::new(self.verdict);
+        let (key_headers, keys) = as_sheet(key_table(self.verdict));
+        let (token_headers, tokens) = as_sheet(parting_table(&self.partings));
+        let (left_headers, left) = as_sheet(left_out_table(self.verdict));
+        let table = |name: &str, headers, rows, first_row| HtmlTable {
+            name: name.to_owned(),
+            headers,
+            rows,
+            detail_columns: Vec::new(),
+            hidden_columns: Vec::new(),
+            first_row,
+        };
+        let row_headers = std::iter::once("key").chain(HEADERS).map(str::to_owned).collect();
+        let origin = self.verdict.origin;
+        let mut tables = vec![
+            table("Keys", key_headers, &keys as &dyn SheetRows, origin.map(|origin| origin.key)),
+            table("Rows", row_headers, &all, all.origin),
+        ];
+        if !tokens.is_empty() {
+            tables.push(table("Tokens", token_headers, &tokens, None));
+        }
+        if !left.is_empty() {
+            tables.push(table("Left out", left_headers, &left, None));
+        }
+        let report = HtmlReport {
+            title: "msprobe: key data of two runs".to_owned(),
+            status: match self.verdict.status {
+                Status::Identical => Tone::Good,
+                Status::Incomplete | Status::Failed => Tone::Warning,
+                Status::Diverged => Tone::Bad,
+            },
+            verdict: self.lines.join("\n"),
+            facts: vec![
+                ("First run".to_owned(), self.dirs[0].display().to_string()),
+                ("Second run".to_owned(), self.dirs[1].display().to_string()),
+            ],
+            tables,
+        };
+        let mut out = BufWriter::new(file);
+        write_html(&report, &mut out)?;
+        out.flush()
+    }
+}
+
+fn plain(line: &str) -> msprobe_report::Row {
+    msprobe_report::Row {
+        cells: vec![msprobe_report::Cell::Text(line.to_owned())],
+        mood: msprobe_report::Mood::Plain,
+    }
+}
+
+fn write_tables(
+    key: &KeyComparison,
+    output: &Path,
+    formats: Formats,
+    console: &dyn Console,
+) -> Result<Vec<PathBuf>, CompareError> {
+    let mut files = Vec::new();
+    let mut write = |extension: &str, write: &dyn Fn(&mut File) -> io::Result<()>| {
+        let path = output.join(format!("{}.{extension}", key.name));
+        publish(&path, console, write)?;
+        files.push(path);
+        Ok::<(), CompareError>(())
+    };
+    let headers = || HEADERS.map(str::to_owned).to_vec();
+    let rows = KeyTable(&key.rows);
+    if formats.xlsx {
+        write("xlsx", &|file| write_key_workbook(file, &key.rows))?;
+    }
+    if formats.csv {
+        write("csv", &|file| csv(file, headers(), &rows))?;
+    }
+    if formats.json {
+        write("json", &|file| {
+            let mut out = BufWriter::new(file);
+            let sheet = Sheet { name: String::new(), headers: headers(), rows: &rows };
+            write_sheet_json(&sheet, &mut out)?;
+            writeln!(out)?;
+            out.flush()
+        })?;
+    }
+    Ok(files)
+}
+
+fn csv(file: &mut File, headers: Vec<String>, rows: &dyn SheetRows) -> io::Result<()> {
+    let mut out = BufWriter::new(file);
+    let sheet = Sheet { name: String::new(), headers, rows };
+    // Excel takes Chinese headers for something else without the mark.
+    let options = CsvOptions { bom: true, escape_formulas: true, ..CsvOptions::default() };
+    write_sheet_csv(&sheet, options, &mut out)?;
+    out.flush()
+}
+
+/// The rows of all keys under one another, each with its key.
+struct AllRows<'a> {
+    keys: Vec<&'a KeyComparison>,
+    /// Where the rows of each key begin.
+    starts: Vec<usize>,
+    count: usize,
+    origin: Option<usize>,
+}
+
+impl<'a> AllRows<'a> {
+    fn new(verdict: &Verdict<'a>) -> AllRows<'a> {
+        let keys: Vec<&KeyComparison> = verdict.keys.iter().map(|summary| summary.key).collect();
+        let mut count = 0;
+        let starts: Vec<usize> = keys
+            .iter()
+            .map(|key| {
+                count += key.rows.len();
+                count - key.rows.len()
+            })
+            .collect();
+        let origin = verdict.origin.and_then(|origin| Some(starts[origin.key] + origin.difference.row?));
+        AllRows { keys, starts, count, origin }
+    }
+
+    fn find(&self, row: usize) -> Option<(&'a KeyComparison, usize)> {
+        // Keys without rows begin where the next one does.
+        let key = self.starts.partition_point(|&start| start <= row).checked_sub(1)?;
+        Some((self.keys[key], row - self.starts[key]))
+    }
+}
+
+impl SheetRows for AllRows<'_> {
+    fn len(&self) -> usize {
+        self.count
+    }
+
+    fn cells(&self, row: usize, sink: &mut dyn CellSink) {
+        if let Some((key, row)) = self.find(row) {
+            sink.text(&key.name);
+            KeyTable(&key.rows).cells(row, sink);
+        }
+    }
+
+    fn fill(&self, row: usize) -> Fill {
+        match self.find(row) {
+            _ if self.origin == Some(row) => Fill::Red,
+            Some((key, at)) if key.rows.get(at).is_some_and(differs) => Fill::Yellow,
+            _ => Fill::Plain,
+        }
+    }
+}

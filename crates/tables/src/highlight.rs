@@ -1,0 +1,207 @@
+//! Which rows are coloured, and why: rules over single rows, and over each result next to each argument of its call.
+
+use std::collections::HashMap;
+
+use msprobe_report::Fill;
+
+use msprobe_compare::pairing::RowPair;
+use msprobe_compare::side::{Leaf, Role, Scalar, Side};
+use msprobe_compare::statistics::{Difference, Mode, difference};
+use msprobe_compare::tensor_pair::{MetricCell, TensorComparison};
+
+const NOT_FINITE: &str = "maximum or minimum is nan, -inf, or inf";
+const HUGE: &str = "maximum absolute error exceeds 1e+10";
+const MAGNITUDE: &str = "maximum absolute error of both input/parameters and output exceed 1, with the output larger \
+                         by an order of magnitude";
+const RATIO_COLLAPSED: &str =
+    "The input/parameter's one thousandth err ratio exceeds 0.9, while the output's is below 0.6";
+const RATIO_FELL: &str =
+    "The output's one thousandth err ratio decreases by more than 0.1 compared to the input/parameter's";
+const COSINE_FELL: &str = "The output's cosine decreases by more than 0.1 compared to the input/parameter's";
+const RELATIVE_LARGE: &str = "maximum relative error exceeds 0.5";
+const RELATIVE_GREW: &str =
+    "The output's maximum relative error exceeds 0.1, while the input/parameter's is below 0.01";
+
+/// Colours of rows, and their reasons. Rows without a colour are not in it.
+#[derive(Debug, Default)]
+pub struct Highlights {
+    rows: HashMap<usize, (Fill, Vec<&'static str>)>,
+}
+
+impl Highlights {
+    /// Applies all rules. `pairs` in the order of the table.
+    pub fn of(
+        target: &Side,
+        golden: &Side,
+        mode: Mode,
+        pairs: &[RowPair],
+        tensors: &[TensorComparison],
+    ) -> Highlights {
+        let mut highlights = Highlights::default();
+        if mode == Mode::Md5 {
+            return highlights;
+        }
+        let rows = Rows { target, golden, mode, pairs, tensors };
+        for row in 0..pairs.len() {
+            if let Some(reason) = rows.own_reason(row) {
+                highlights.add(row, Fill::Red, reason);
+            }
+        }
+        let mut start = 0;
+        while start < pairs.len() {
+            let record = rows.leaf(start).record;
+            let len =
+                pairs[start..].iter().take_while(|pair| target.rows[pair.target].record == record).count();
+            rows.judge_group(start..start + len, &mut highlights);
+            start += len;
+        }
+        highlights
+    }
+
+    fn add(&mut self, row: usize, fill: Fill, reason: &'static str) {
+        let (own, reasons) = self.rows.entry(row).or_insert((fill, Vec::new()));
+        match (*own, fill) {
+            (Fill::Red, Fill::Yellow) => return,
+            (Fill::Yellow, Fill::Red) => {
+                *own = Fill::Red;
+                reasons.clear();
+            }
+            _ => {}
+        }
+        // The same rule against several arguments is one reason.
+        if !reasons.contains(&reason) {
+            reasons.push(reason);
+        }
+    }
+
+    /// Colour of a row.
+    pub fn fill(&self, row: usize) -> Fill {
+        self.rows.get(&row).map_or(Fill::Plain, |(fill, _)| *fill)
+    }
+
+    /// Why it has that colour.
+    pub fn reasons(&self, row: usize) -> &[&'static str] {
+        self.rows.get(&row).map_or(&[], |(_, reasons)| reasons)
+    }
+}
+
+struct Rows<'a> {
+    target: &'a Side,
+    golden: &'a Side,
+    mode: Mode,
+    pairs: &'a [RowPair],
+    tensors: &'a [TensorComparison],
+}
+
+/// What the pair rules look at.
+#[derive(Clone, Copy)]
+struct Figures {
+    error: f64,
+    bench_max: f64,
+    ratio: Option<f64>,
+    cosine: Option<f64>,
+}
+
+impl Rows<'_> {
+    fn leaf(&self, row: usize) -> &Leaf {
+        &self.target.rows[self.pairs[row].target]
+    }
+
+    fn partner(&self, row: usize) -> Option<&Leaf> {
+        self.pairs[row].golden.ok().map(|golden| &self.golden.rows[golden])
+    }
+
+    /// `Max diff`, or `MaxAbsErr`.
+    fn error(&self, row: usize) -> Option<f64> {
+        match self.mode {
+            Mode::All => number(&self.tensors[row].metrics[2]),
+            _ => match difference(&self.leaf(row).statistics[0], &self.partner(row)?.statistics[0]) {
+                Difference::Number(value, _) => Some(value),
+                _ => None,
+            },
+        }
+    }
+
+    fn own_reason(&self, row: usize) -> Option<&'static str> {
+        let [max, min, ..] = &self.leaf(row).statistics;
+        let not_finite = |scalar: &Scalar| match scalar {
+            Scalar::Float(value) => !value.is_finite(),
+            Scalar::Text(text) => matches!(&**text, "nan" | "inf" | "-inf"),
+            _ => false,
+        };
+        if not_finite(max) || not_finite(min) {
+            return Some(NOT_FINITE);
+        }
+        self.error(row).filter(|error| error.abs() > 1e10).map(|_| HUGE)
+    }
+
+    fn figures(&self, row: usize) -> Option<Figures> {
+        let numeric = |scalar: &Scalar| match scalar {
+            Scalar::Bool(value) => Some(f64::from(u8::from(*value))),
+            other => other.number(),
+        };
+        numeric(&self.leaf(row).statistics[0])?;
+        let metric = |index: usize| self.tensors.get(row).and_then(|tensor| number(&tensor.metrics[index]));
+        Some(Figures {
+            error: self.error(row)?,
+            bench_max: numeric(&self.partner(row)?.statistics[0])?,
+            ratio: metric(4),
+            cosine: metric(0),
+        })
+    }
+
+    /// Each result of a call next to each of its arguments. The first row counts as an argument whatever it is.
+    fn judge_group(&self, rows: std::ops::Range<usize>, highlights: &mut Highlights) {
+        let role = |row: usize| if row == rows.start { Role::Input } else { self.leaf(row).role };
+        let inputs: Vec<Figures> = rows
+            .clone()
+            .filter(|&row| matches!(role(row), Role::Input | Role::Parameters))
+            .filter_map(|row| self.figures(row))
+            .collect();
+        if inputs.is_empty() {
+            return;
+        }
+        for row in rows.clone().filter(|&row| role(row) == Role::Output) {
+            let Some(output) = self.figures(row) else { continue };
+            for input in &inputs {
+                self.judge(row, *input, output, highlights);
+            }
+        }
+    }
+
+    fn judge(&self, row: usize, input: Figures, output: Figures, highlights: &mut Highlights) {
+        let magnitude = |error: f64| if error.abs() < 1.0 { 0.0 } else { error.abs().log10() };
+        if input.error.abs() <= output.error.abs() && magnitude(output.error) - magnitude(input.error) >= 1.0
+        {
+            highlights.add(row, Fill::Yellow, MAGNITUDE);
+        }
+        if self.mode == Mode::All {
+            if let (Some(input), Some(output)) = (input.ratio, output.ratio) {
+                if input > 0.9 && output < 0.6 {
+                    highlights.add(row, Fill::Red, RATIO_COLLAPSED);
+                } else if input - output > 0.1 {
+                    highlights.add(row, Fill::Yellow, RATIO_FELL);
+                }
+            }
+            if let (Some(input), Some(output)) = (input.cosine, output.cosine)
+                && input - output > 0.1
+            {
+                highlights.add(row, Fill::Yellow, COSINE_FELL);
+            }
+            return;
+        }
+        let relative = |figures: Figures| (figures.error / figures.bench_max.max(f64::EPSILON)).abs();
+        if relative(output) > 0.5 {
+            highlights.add(row, Fill::Red, RELATIVE_LARGE);
+        } else if relative(output) > 0.1 && relative(input) < 0.01 {
+            highlights.add(row, Fill::Yellow, RELATIVE_GREW);
+        }
+    }
+}
+
+fn number(cell: &MetricCell) -> Option<f64> {
+    match cell {
+        MetricCell::Number(value) => Some(*value),
+        MetricCell::Text(_) => None,
+    }
+}

@@ -1,0 +1,293 @@
+//! A rank as a sequence of operations, each the same on both sides or not, and as json.
+
+use std::io::{self, Write};
+use std::ops::Range;
+
+use msprobe_compare::pairing::RowPair;
+use msprobe_compare::side::{Leaf, Role, Scalar};
+
+use super::super::leaf::{differences, is_distributed, requires_grad_text};
+use super::super::{Difference, Mode, NOT_MATCHED, NewestTable};
+use super::json::{JsonWriter, Value};
+use super::{Place, RankTable};
+use crate::table::{COMMON_HEADERS, DIFFERENCE_HEADERS, STATISTICS_HEADERS};
+
+/// Operations whose results are whatever memory held before.
+const IGNORED: [&str; 3] = ["Torch.empty", "Torch.fill", "Tensor.__setitem__"];
+/// What the names of communication have in them.
+const COMMUNICATION: [&str; 8] =
+    ["send", "recv", "broadcast", "reduce", "gather", "scatter", "all_to_all", "isend_irecv"];
+/// A relative error from which results count as different.
+const DIFFERENT: f64 = 0.5;
+const NO_BENCH: &str = "No bench data matched.";
+
+/// A rank and what it did, in order.
+pub(super) struct Rank<'a> {
+    pub(super) number: u32,
+    pub(super) table: &'a NewestTable<'a>,
+    pub(super) operations: Vec<Operation<'a>>,
+}
+
+/// One record of a rank.
+pub(super) struct Operation<'a> {
+    pub(super) name: &'a str,
+    /// Its rows in the table.
+    pub(super) rows: Range<usize>,
+    pub(super) is_same: bool,
+}
+
+impl Operation<'_> {
+    pub(super) fn is_communication(&self) -> bool {
+        let api = self.api();
+        is_distributed(self.name) && COMMUNICATION.iter().any(|word| api.contains(word))
+    }
+
+    pub(super) fn is_ignored(&self) -> bool {
+        IGNORED.iter().any(|name| self.name.contains(name))
+    }
+
+    /// The second part of its name.
+    pub(super) fn api(&self) -> &str {
+        self.name.split('.').nth(1).unwrap_or_default()
+    }
+
+    fn differs(&self) -> bool {
+        !self.is_same && !self.is_ignored()
+    }
+}
+
+impl<'a> Rank<'a> {
+    pub(super) fn new(rank: &RankTable<'a>) -> Rank<'a> {
+        let table = rank.table;
+        let mut operations: Vec<Operation<'a>> = Vec::new();
+        let mut last = None;
+        for (row, pair) in table.pairs.iter().enumerate() {
+            let record = table.target.rows[pair.target].record;
+            if last != Some(record) {
+                last = Some(record);
+                let name = table.target.records.get(record as usize).map_or("", |record| &*record.name);
+                operations.push(Operation { name, rows: row..row, is_same: true });
+            }
+            if let Some(operation) = operations.last_mut() {
+                operation.rows.end = row + 1;
+                operation.is_same &= !result_differs(table, operation.name, pair);
+            }
+        }
+        Rank { number: rank.rank, table, operations }
+    }
+
+    /// The first operation in a stretch whose results differ.
+    pub(super) fn first_difference(&self, stretch: Range<usize>) -> Option<usize> {
+        let start = stretch.start;
+        let found = self.operations.get(stretch)?.iter().position(Operation::differs)?;
+        Some(start + found)
+    }
+
+    /// Where communication begins; the end if there is none.
+    pub(super) fn first_communication(&self) -> usize {
+        self.operations.iter().position(Operation::is_communication).unwrap_or(self.operations.len())
+    }
+
+    /// What comes after communication; the end if there is none.
+    pub(super) fn after_communication(&self) -> usize {
+        let last = self.operations.iter().rposition(Operation::is_communication);
+        last.map_or(self.operations.len(), |last| last + 1)
+    }
+
+    /// All operations, each with all that tables show of its rows.
+    pub(super) fn write_operations(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut json = JsonWriter::new(out, 4);
+        json.begin_map()?;
+        for operation in &self.operations {
+            json.key(operation.name)?;
+            json.begin_map()?;
+            json.member("is_same", &Value::Bool(operation.is_same))?;
+            json.key("op_items")?;
+            json.begin_list()?;
+            for pair in self.table.pairs.get(operation.rows.clone()).unwrap_or_default() {
+                self.write_row(operation, pair, &mut json)?;
+            }
+            json.end()?;
+            json.end()?;
+        }
+        json.end()
+    }
+
+    fn write_row(
+        &self,
+        operation: &Operation<'_>,
+        pair: &RowPair,
+        json: &mut JsonWriter<'_>,
+    ) -> io::Result<()> {
+        let table = self.table;
+        let (target, golden) = table.leaves(pair);
+        let (shown_target, shown_golden) = table.shown(pair);
+        let other = |of: fn(&Leaf) -> &str| golden.map_or(NOT_MATCHED, of);
+        json.begin_map()?;
+        let golden_dtype = shown_golden.as_ref().map_or(NOT_MATCHED, |golden| golden.dtype);
+        let common = [
+            &*target.name,
+            other(|leaf| &leaf.name),
+            shown_target.dtype,
+            golden_dtype,
+            &target.shape,
+            other(|leaf| &leaf.shape),
+        ];
+        for (header, text) in COMMON_HEADERS.iter().zip(common) {
+            json.member(header, &Value::Text(text))?;
+        }
+        let (target_grad, golden_grad) = (requires_grad_text(target), other(requires_grad_text));
+        json.member("NPU Requires_grad", &Value::Text(target_grad))?;
+        json.member("Bench Requires_grad", &Value::Text(golden_grad))?;
+        if table.mode == Mode::Md5 {
+            json.member("NPU MD5", &Value::Text(target.md5.as_deref().unwrap_or(NOT_MATCHED)))?;
+            let golden = golden.and_then(|golden| golden.md5.as_deref());
+            json.member("BENCH MD5", &Value::Text(golden.unwrap_or(NOT_MATCHED)))?;
+        } else {
+            let differences = differences(&shown_target, shown_golden.as_ref());
+            let texts = differences.map(Difference::text).into_iter();
+            let relative = differences.map(Difference::relative_text);
+            for (header, text) in DIFFERENCE_HEADERS.iter().zip(texts.chain(relative)) {
+                json.member(header, &Value::Text(&text))?;
+            }
+            let statistics = shown_target.statistics.iter().map(Value::from);
+            let missing = [const { Scalar::Null }; 4];
+            let of_golden = match &shown_golden {
+                Some(golden) => golden.statistics.iter().map(Value::from).collect(),
+                None => missing.iter().map(|_| Value::Text(NOT_MATCHED)).collect::<Vec<_>>(),
+            };
+            for (header, value) in STATISTICS_HEADERS.iter().zip(statistics.chain(of_golden)) {
+                json.member(header, &value)?;
+            }
+        }
+        json.member("Requires_grad Consistent", &Value::Bool(target_grad == golden_grad))?;
+        json.member("Result", &Value::Text(result(table, pair)))?;
+        json.member("Err_message", &Value::Text(if golden.is_some() { "" } else { NO_BENCH }))?;
+        if table.stacks.is_some() {
+            json.member("NPU_Stack_Info", &stack(table, pair))?;
+        }
+        json.member("state", &Value::Text(state(target.role)))?;
+        json.member("api_origin_name", &Value::Text(operation.name))?;
+        let operation_of =
+            |leaf: &Leaf| leaf.p2p.as_ref().map_or("None".to_owned(), |p2p| p2p.operation.to_string());
+        let of_golden = |of: &dyn Fn(&Leaf) -> String| golden.map_or(NOT_MATCHED.to_owned(), of);
+        json.member("NPU P2POp op", &Value::Text(&operation_of(target)))?;
+        json.member("Bench P2POp op", &Value::Text(&of_golden(&operation_of)))?;
+        json.member("NPU P2POp peer", &Value::Text(&peer(target)))?;
+        json.member("Bench P2POp peer", &Value::Text(&of_golden(&peer)))?;
+        json.end()
+    }
+
+    /// What is known about an operation that differs.
+    fn write_finding(&self, operation: &Operation<'_>, json: &mut JsonWriter<'_>) -> io::Result<()> {
+        let pairs = self.table.pairs.get(operation.rows.clone()).unwrap_or_default();
+        json.begin_map()?;
+        json.member("op_name", &Value::Text(operation.name))?;
+        json.key("data_info")?;
+        json.begin_map()?;
+        for (key, roles) in [("input", [Role::Input, Role::Parameters]), ("output", [Role::Output; 2])] {
+            json.key(key)?;
+            json.begin_map()?;
+            let mut last = None;
+            // A row stands there once, however many partners it has.
+            for pair in pairs.iter().filter(|pair| last.replace(pair.target) != Some(pair.target)) {
+                let (target, _) = self.table.leaves(pair);
+                if roles.contains(&target.role) {
+                    self.write_data(pair, json)?;
+                }
+            }
+            json.end()?;
+        }
+        json.end()?;
+        let stack = pairs.first().map_or(Value::Text(NOT_MATCHED), |pair| stack(self.table, pair));
+        json.member("stack_info", &stack)?;
+        json.end()
+    }
+
+    fn write_data(&self, pair: &RowPair, json: &mut JsonWriter<'_>) -> io::Result<()> {
+        let (target, _) = self.table.leaves(pair);
+        json.key(&target.name)?;
+        json.begin_map()?;
+        if self.table.mode == Mode::Md5 {
+            json.member("NPU MD5", &Value::Text(target.md5.as_deref().unwrap_or(NOT_MATCHED)))?;
+        } else {
+            let (shown, _) = self.table.shown(pair);
+            for (header, value) in STATISTICS_HEADERS.iter().zip(shown.statistics.iter()) {
+                json.member(header, &Value::from(value))?;
+            }
+        }
+        json.member("NPU P2POp peer", &Value::Text(&peer(target)))?;
+        json.end()
+    }
+}
+
+/// Writes what was found, by rank.
+pub(super) fn write_findings(ranks: &[Rank<'_>], found: &[Place], out: &mut dyn Write) -> io::Result<()> {
+    let mut json = JsonWriter::new(out, 2);
+    json.begin_map()?;
+    for (index, rank) in ranks.iter().enumerate() {
+        let mut of_rank = found.iter().filter(|place| place.rank == index).peekable();
+        if of_rank.peek().is_none() {
+            continue;
+        }
+        json.key(&format!("rank_{}", rank.number))?;
+        json.begin_list()?;
+        for place in of_rank {
+            if let Some(operation) = rank.operations.get(place.operation) {
+                rank.write_finding(operation, &mut json)?;
+            }
+        }
+        json.end()?;
+    }
+    json.end()
+}
+
+/// Whether a row is a result that differs from its partner.
+fn result_differs(table: &NewestTable<'_>, operation: &str, pair: &RowPair) -> bool {
+    let (target, golden) = table.leaves(pair);
+    let Some(golden) = golden else { return false };
+    if target.role != Role::Output || is_unused_result(operation, &target.name) {
+        return false;
+    }
+    if table.mode == Mode::Md5 {
+        return target.md5 != golden.md5;
+    }
+    let (shown_target, shown_golden) = table.shown(pair);
+    // NaN on one side only has no relative error, and is a difference nevertheless.
+    differences(&shown_target, shown_golden.as_ref()).into_iter().any(|difference| {
+        difference == Difference::Nan || difference.relative().is_some_and(|error| error > DIFFERENT)
+    })
+}
+
+/// Results 4 and 5 of fused attention are its random state.
+fn is_unused_result(operation: &str, row: &str) -> bool {
+    operation.contains("npu_fusion_attention")
+        && matches!(row.strip_prefix(operation), Some(".output.4" | ".output.5"))
+}
+
+fn result(table: &NewestTable<'_>, pair: &RowPair) -> &'static str {
+    let (target, golden) = table.leaves(pair);
+    match (table.mode, golden) {
+        (_, None) => NOT_MATCHED,
+        (Mode::Md5, Some(golden)) if target.md5 == golden.md5 => "pass",
+        (Mode::Md5, Some(_)) => "Different",
+        (_, Some(_)) => "",
+    }
+}
+
+fn stack<'a>(table: &NewestTable<'a>, pair: &RowPair) -> Value<'a> {
+    table.frames(pair).map_or(Value::Text(NOT_MATCHED), Value::Texts)
+}
+
+fn state(role: Role) -> &'static str {
+    match role {
+        Role::Input => "input",
+        Role::Parameters => "parameters",
+        Role::Output => "output",
+        Role::ParametersGrad => "parameters_grad",
+    }
+}
+
+fn peer(leaf: &Leaf) -> String {
+    leaf.p2p.as_ref().and_then(|p2p| p2p.peer).map_or("None".to_owned(), |peer| peer.to_string())
+}

@@ -1,0 +1,322 @@
+//! The verdict of each row: three grades, and the reasons for them.
+
+use msprobe_compare::side::{Leaf, Role, Scalar};
+use msprobe_compare::tensor_pair::TensorComparison;
+
+use super::leaf::{Shown, differences};
+use super::{Mode, NewestTable};
+
+/// Calls whose results are not defined, or are what they were given: nothing about them is judged.
+const NOT_JUDGED: [&str; 9] = [
+    "empty",
+    "empty_like",
+    "numpy",
+    "to",
+    "__setitem__",
+    "empty_with_format",
+    "new_empty_strided",
+    "new_empty",
+    "empty_strided",
+];
+/// Calls that are given the memory for their results: what that holds before says nothing.
+const INPUTS_NOT_JUDGED: [&str; 4] =
+    ["_reduce_scatter_base", "_all_gather_base", "all_to_all_single", "batch_isend_irecv"];
+
+/// How bad a row is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Grade {
+    /// Nothing to say.
+    Pass,
+    /// Worth a look.
+    Warning,
+    /// Wrong.
+    Error,
+}
+
+impl Grade {
+    /// The word of the `Result` column.
+    pub fn word(self) -> &'static str {
+        match self {
+            Grade::Pass => "pass",
+            Grade::Warning => "warning",
+            Grade::Error => "error",
+        }
+    }
+}
+
+/// A rule that a row breaks, in the order in which reasons are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rule {
+    NotFinite,
+    NormError,
+    ThousandthRatio,
+    RequiresGrad,
+    ScalarParameters,
+    Dtype,
+    Shape,
+    NormGrowth,
+    Cosine,
+    Checksum,
+    OneSideOnly,
+}
+
+const RULES: [(Rule, &str); 11] = [
+    (Rule::NotFinite, "error: There is nan/inf/-inf in the maximum or minimum value of NPU."),
+    (Rule::NormError, "error: The NormRelativeErr of output is greater than 0.5."),
+    (
+        Rule::ThousandthRatio,
+        "error: The input/parameters of One Thousandth Err Ratio > 0.9 while the output < 0.6.",
+    ),
+    (Rule::RequiresGrad, "error: The Required_Grad of NPU and Bench are inconsistent"),
+    (Rule::ScalarParameters, "error: The scalar parameters of NPU and Bench are inconsistent."),
+    (Rule::Dtype, "error: The dtype of NPU and Bench are inconsistent."),
+    (Rule::Shape, "error: The shape of NPU and Bench are inconsistent."),
+    (Rule::NormGrowth, "warning: The norm relative error of output is 10 times that of input."),
+    (Rule::Cosine, "warning: The input/parameters of Cosine > 0.9, and input/parameters - output > 0.1"),
+    (Rule::Checksum, "error: The CRC-32 value of NPU differs from that of the bench."),
+    (Rule::OneSideOnly, "warning: The parameter of NPU does not match the bench."),
+];
+
+/// What is to be said about a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Verdict {
+    /// One bit per rule.
+    broken: u16,
+}
+
+impl Verdict {
+    fn add(&mut self, rule: Rule) {
+        self.broken |= 1 << rule as u16;
+    }
+
+    fn breaks(self, rule: Rule) -> bool {
+        self.broken & (1 << rule as u16) != 0
+    }
+
+    /// The worst of what is to be said.
+    pub fn grade(self) -> Grade {
+        let of = |message: &str| {
+            if message.starts_with("error") { Grade::Error } else { Grade::Warning }
+        };
+        self.messages().map(of).max().unwrap_or(Grade::Pass)
+    }
+
+    /// The reasons, in order.
+    pub fn messages(self) -> impl Iterator<Item = &'static str> {
+        RULES.iter().filter(move |(rule, _)| self.breaks(*rule)).map(|(_, message)| *message)
+    }
+
+    /// The reasons as the `Err_message` column has them: a JSON list.
+    pub fn json(self) -> String {
+        // None of them needs escaping.
+        let quoted: Vec<String> = self.messages().map(|message| format!("\"{message}\"")).collect();
+        format!("[{}]", quoted.join(", "))
+    }
+}
+
+/// Judges all rows, record by record.
+pub(super) fn judge(table: &NewestTable<'_>, across_frameworks: bool) -> Vec<Verdict> {
+    let mut verdicts = vec![Verdict::default(); table.pairs.len()];
+    let mut start = 0;
+    let record_of = |row: usize| table.target.rows[table.pairs[row].target].record;
+    while start < verdicts.len() {
+        let record = record_of(start);
+        let end = (start + 1..verdicts.len()).find(|&row| record_of(row) != record).unwrap_or(verdicts.len());
+        let name = table.target.records.get(record as usize).map_or("", |record| &*record.name);
+        let exempt = Exempt::of(name);
+        if exempt != Exempt::Everything {
+            let call = Call { table, first: start, across_frameworks, exempt };
+            call.judge(&mut verdicts[start..end]);
+        }
+        start = end;
+    }
+    verdicts
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Exempt {
+    Nothing,
+    Inputs,
+    Everything,
+}
+
+impl Exempt {
+    fn of(record: &str) -> Exempt {
+        let mut parts = record.split('.');
+        let (kind, name) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        // A module may be called anything.
+        if matches!(kind, "Module" | "Cell") {
+            Exempt::Nothing
+        } else if NOT_JUDGED.contains(&name) {
+            Exempt::Everything
+        } else if INPUTS_NOT_JUDGED.contains(&name) {
+            Exempt::Inputs
+        } else {
+            Exempt::Nothing
+        }
+    }
+}
+
+/// The rows of one record.
+struct Call<'t, 'a> {
+    table: &'t NewestTable<'a>,
+    first: usize,
+    across_frameworks: bool,
+    exempt: Exempt,
+}
+
+impl Call<'_, '_> {
+    fn judge(&self, verdicts: &mut [Verdict]) {
+        if self.table.mode == Mode::Md5 {
+            for (index, verdict) in verdicts.iter_mut().enumerate() {
+                self.judge_checksums(index, verdict);
+            }
+            return;
+        }
+        let mut norms = Vec::with_capacity(verdicts.len());
+        for (index, verdict) in verdicts.iter_mut().enumerate() {
+            norms.push(self.judge_row(index, verdict));
+        }
+        if self.exempt == Exempt::Inputs {
+            return;
+        }
+        match self.table.mode {
+            Mode::Summary => self.judge_norms(&norms, verdicts),
+            _ => self.judge_metrics(verdicts),
+        }
+    }
+
+    fn role(&self, index: usize) -> Role {
+        self.table.target.rows[self.table.pairs[self.first + index].target].role
+    }
+
+    fn is_input(&self, index: usize) -> bool {
+        matches!(self.role(index), Role::Input | Role::Parameters)
+    }
+
+    /// The first result; what concerns all of them is said there.
+    fn first_output(&self, rows: usize) -> Option<usize> {
+        (0..rows).find(|&index| self.role(index) == Role::Output)
+    }
+
+    fn judge_checksums(&self, index: usize, verdict: &mut Verdict) {
+        let (target, golden) = self.table.leaves(&self.table.pairs[self.first + index]);
+        let present = |text: Option<&str>| text.is_some_and(|text| !text.is_empty() && text != "N/A");
+        let (target, golden) = (target.md5.as_deref(), golden.and_then(|golden| golden.md5.as_deref()));
+        match (present(target), present(golden)) {
+            (true, true) if target != golden => verdict.add(Rule::Checksum),
+            (true, false) | (false, true) => verdict.add(Rule::OneSideOnly),
+            _ => {}
+        }
+    }
+
+    /// Rules that look at one row; gives the relative error of its norm.
+    fn judge_row(&self, index: usize, verdict: &mut Verdict) -> Option<f64> {
+        let pair = &self.table.pairs[self.first + index];
+        let (target, golden) = self.table.leaves(pair);
+        let golden = golden?;
+        let (shown_target, shown_golden) = self.table.shown(pair);
+        let shown_golden = shown_golden?;
+        let is_input = self.is_input(index);
+        if is_not_finite(target) && !is_not_finite(golden) && !(is_input && self.exempt == Exempt::Inputs) {
+            verdict.add(Rule::NotFinite);
+        }
+        if let (Some(target), Some(golden)) = (target.requires_grad, golden.requires_grad)
+            && target != golden
+        {
+            verdict.add(Rule::RequiresGrad);
+        }
+        let differences = differences(&shown_target, Some(&shown_golden));
+        if is_input && self.exempt != Exempt::Inputs && differ_as_scalars(&shown_target, &shown_golden) {
+            let shapes = [&target.shape, &golden.shape];
+            // The four statistics of a scalar are its value.
+            if shapes.iter().all(|shape| &***shape == "[]") && differs(differences[0]) {
+                verdict.add(Rule::ScalarParameters);
+            }
+        }
+        if !self.same_dtype(shown_target.dtype, shown_golden.dtype) {
+            verdict.add(Rule::Dtype);
+        }
+        if target.shape != golden.shape {
+            verdict.add(Rule::Shape);
+        }
+        differences[3].relative()
+    }
+
+    fn same_dtype(&self, target: &str, golden: &str) -> bool {
+        let bare = |dtype: &str| dtype.strip_prefix("torch.").unwrap_or(dtype).to_ascii_lowercase();
+        target == golden || self.across_frameworks && bare(target) == bare(golden)
+    }
+
+    fn judge_norms(&self, norms: &[Option<f64>], verdicts: &mut [Verdict]) {
+        let outputs = || (0..norms.len()).filter(|&index| self.role(index) == Role::Output);
+        let inputs = (0..norms.len()).filter(|&index| self.is_input(index));
+        let Some(input) = inputs.filter_map(|index| norms[index]).reduce(f64::max) else { return };
+        for index in outputs() {
+            if input < 0.1 && norms[index].is_some_and(|norm| norm > 0.5) {
+                verdicts[index].add(Rule::NormError);
+            }
+        }
+        let Some(output) = outputs().filter_map(|index| norms[index]).reduce(f64::max) else { return };
+        let grows = if input == 0.0 { output > 0.1 } else { output / input > 10.0 };
+        if let Some(first) = self.first_output(norms.len()).filter(|_| grows) {
+            verdicts[first].add(Rule::NormGrowth);
+        }
+    }
+
+    fn judge_metrics(&self, verdicts: &mut [Verdict]) {
+        let smallest = |of: fn(&TensorComparison) -> Option<f64>, wanted: &dyn Fn(usize) -> bool| {
+            (0..verdicts.len())
+                .filter(|&index| wanted(index))
+                .filter_map(|index| of(self.table.tensors.get(self.first + index)?))
+                .filter(|value| !value.is_nan())
+                .reduce(f64::min)
+        };
+        let is_input = |index: usize| self.is_input(index);
+        let is_output = |index: usize| self.role(index) == Role::Output;
+        let ratio: fn(&TensorComparison) -> Option<f64> = |comparison| comparison.metrics[4].number();
+        let cosine: fn(&TensorComparison) -> Option<f64> = |comparison| comparison.metrics[0].number();
+        let ratios = (smallest(ratio, &is_input), smallest(ratio, &is_output));
+        let cosines = (smallest(cosine, &is_input), smallest(cosine, &is_output));
+        let Some(first) = self.first_output(verdicts.len()) else { return };
+        // The message promises 0.6; the rule has always been 0.1.
+        if let (Some(input), Some(output)) = ratios
+            && input > 0.9
+            && output < 0.1
+        {
+            verdicts[first].add(Rule::ThousandthRatio);
+        }
+        if let (Some(input), Some(output)) = cosines
+            && input > 0.9
+            && input - output > 0.1
+        {
+            verdicts[first].add(Rule::Cosine);
+        }
+    }
+}
+
+fn differ_as_scalars(target: &Shown<'_>, golden: &Shown<'_>) -> bool {
+    target.dtype.contains("class") && golden.dtype.contains("class")
+}
+
+fn differs(difference: super::Difference) -> bool {
+    use super::Difference;
+    match difference {
+        Difference::Equal | Difference::Missing => false,
+        Difference::Number { difference, .. } => difference != 0.0,
+        Difference::Unequal | Difference::Nan | Difference::Infinite { .. } => true,
+    }
+}
+
+/// Whether the largest or smallest value is NaN or an infinity, as a number or in words. Words that are arguments
+/// are not meant.
+fn is_not_finite(leaf: &Leaf) -> bool {
+    leaf.statistics.iter().take(2).any(|statistic| match statistic {
+        Scalar::Float(value) => !value.is_finite(),
+        Scalar::Text(text) => {
+            leaf.is_tensor()
+                && ["nan", "inf", "-inf"].iter().any(|word| text.trim().eq_ignore_ascii_case(word))
+        }
+        _ => false,
+    })
+}

@@ -1,0 +1,311 @@
+//! The result table of the newest form: rows matched by name alone, requires_grad next to each other, a verdict of
+//! three grades with its reasons, and the analysis of the first difference across ranks.
+
+mod difference;
+mod first_difference;
+mod judge;
+mod leaf;
+mod pairing;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+
+use msprobe_compare::pairing::RowPair;
+use msprobe_compare::python_text::list_of_texts;
+use msprobe_compare::side::{Leaf, Scalar, Side, Stacks};
+pub use msprobe_compare::statistics::Mode;
+use msprobe_compare::tensor_pair::{METRIC_HEADERS, MetricCell, TensorComparison, compare_tensors_widened};
+use msprobe_report::console::Console;
+use msprobe_report::error::CompareError;
+use msprobe_report::{CellSink, Fill, SheetRows};
+
+pub use self::difference::{Difference, difference};
+pub use self::first_difference::{RankTable, first_difference};
+pub use self::judge::{Grade, Verdict};
+use self::leaf::{Shown, requires_grad_text};
+use crate::matching::Keys;
+use crate::table::{
+    COMMON_HEADERS, DIFFERENCE_HEADERS, STATISTICS_HEADERS, TensorOptions, compare_tensor_files_with,
+};
+
+const NOT_MATCHED: &str = "N/A";
+const NO_DATA: &str = "No valid data found. No compare result file generated. Please check input json.";
+
+/// How rows are matched and real data is compared.
+#[derive(Debug, Clone, Default)]
+pub struct NewestOptions {
+    /// Whether call numbers are left out of names.
+    pub fuzzy: bool,
+    /// Whether the two sides were written under different frameworks.
+    pub across_frameworks: bool,
+    /// Where the golden name of each row comes from.
+    pub keys: Keys,
+    /// Whether each row of real data is logged.
+    pub log_tensors: bool,
+}
+
+/// Two sides, row by row. As [`SheetRows`] it writes what a csv shows; [`NewestTable::workbook`] has the cells of a
+/// workbook.
+pub struct NewestTable<'a> {
+    target: &'a Side,
+    golden: &'a Side,
+    mode: Mode,
+    stacks: Option<&'a Stacks>,
+    pairs: Vec<RowPair>,
+    tensors: Vec<TensorComparison>,
+    failures: Vec<String>,
+    verdicts: Vec<Verdict>,
+}
+
+impl<'a> NewestTable<'a> {
+    /// Matches, measures and judges. If a side has no rows, that is said and the table is empty: no file is to be
+    /// written then. A tensor file that cannot be read costs its row and is among [`NewestTable::failures`].
+    ///
+    /// # Errors
+    ///
+    /// None at present; files are the only thing that can fail, and each fails alone.
+    pub fn compare(
+        target: &'a Side,
+        golden: &'a Side,
+        mode: Mode,
+        stacks: Option<&'a Stacks>,
+        options: &NewestOptions,
+        console: &dyn Console,
+    ) -> Result<NewestTable<'a>, CompareError> {
+        let mut table = NewestTable {
+            target,
+            golden,
+            mode,
+            stacks,
+            pairs: Vec::new(),
+            tensors: Vec::new(),
+            failures: Vec::new(),
+            verdicts: Vec::new(),
+        };
+        if target.rows.is_empty() || golden.rows.is_empty() {
+            console.warning(NO_DATA);
+            return Ok(table);
+        }
+        table.pairs = pairing::pair_rows(target, golden, options, console);
+        if mode == Mode::All {
+            (table.tensors, table.failures) = compare_tensor_files_with(
+                compare_tensors_widened,
+                target,
+                golden,
+                &table.pairs,
+                TensorOptions { log_rows: options.log_tensors },
+                console,
+            );
+        }
+        table.verdicts = judge::judge(&table, options.across_frameworks);
+        Ok(table)
+    }
+
+    /// The headers, in order.
+    pub fn headers(&self) -> Vec<String> {
+        let mut headers: Vec<&str> = COMMON_HEADERS.to_vec();
+        headers.extend(["NPU Requires_grad", "Bench Requires_grad"]);
+        match self.mode {
+            Mode::All => headers.extend(METRIC_HEADERS),
+            Mode::Summary => headers.extend(DIFFERENCE_HEADERS),
+            Mode::Md5 => headers.extend(["NPU MD5", "BENCH MD5"]),
+        }
+        if self.mode != Mode::Md5 {
+            headers.extend(STATISTICS_HEADERS);
+        }
+        headers.extend(["Requires_grad Consistent", "Result", "Err_message"]);
+        headers.extend(self.stacks.map(|_| "NPU_Stack_Info"));
+        headers.extend((self.mode == Mode::All).then_some("Data_name"));
+        headers.into_iter().map(str::to_owned).collect()
+    }
+
+    /// The rows, in the order of the target.
+    pub fn pairs(&self) -> &[RowPair] {
+        &self.pairs
+    }
+
+    /// What was measured of real data, one per row; empty in other modes.
+    pub fn tensors(&self) -> &[TensorComparison] {
+        &self.tensors
+    }
+
+    /// The same by rows of the target and of the golden side, for those who pair rows in their own way.
+    pub fn tensor_pairs(&self) -> HashMap<(usize, usize), TensorComparison> {
+        let measured = self.pairs.iter().zip(&self.tensors);
+        measured.filter_map(|(pair, it)| Some(((pair.target, pair.golden.ok()?), it.clone()))).collect()
+    }
+
+    /// Tensor files that could not be read, and why.
+    pub fn failures(&self) -> &[String] {
+        &self.failures
+    }
+
+    /// The verdict of each row.
+    pub fn verdicts(&self) -> &[Verdict] {
+        &self.verdicts
+    }
+
+    /// The data under test.
+    pub fn target(&self) -> &'a Side {
+        self.target
+    }
+
+    /// What it is measured against.
+    pub fn golden(&self) -> &'a Side {
+        self.golden
+    }
+
+    /// What is compared.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// The same rows as cells of a workbook.
+    pub fn workbook(&self) -> Workbook<'_, 'a> {
+        Workbook(self)
+    }
+
+    /// The two rows of a pair.
+    fn leaves(&self, pair: &RowPair) -> (&'a Leaf, Option<&'a Leaf>) {
+        (&self.target.rows[pair.target], pair.golden.ok().map(|row| &self.golden.rows[row]))
+    }
+
+    fn shown(&self, pair: &RowPair) -> (Shown<'a>, Option<Shown<'a>>) {
+        let (target, golden) = self.leaves(pair);
+        (Shown::of(self.target, target), golden.map(|golden| Shown::of(self.golden, golden)))
+    }
+
+    /// Frames of the first row of a record; nothing for other rows.
+    fn frames(&self, pair: &RowPair) -> Option<&'a [Box<str>]> {
+        let record = self.target.records.get(self.target.rows[pair.target].record as usize)?;
+        if record.rows.start != pair.target {
+            return None;
+        }
+        Some(&self.stacks?.of(&record.name)?.frames)
+    }
+
+    fn write_cells(&self, row: usize, infinities: Infinities, sink: &mut dyn CellSink) {
+        let pair = &self.pairs[row];
+        let (target, golden) = self.leaves(pair);
+        let (shown_target, shown_golden) = self.shown(pair);
+        let other = |of: fn(&Leaf) -> &str| golden.map_or(NOT_MATCHED, of);
+        sink.text(&target.name);
+        sink.text(other(|leaf| &leaf.name));
+        sink.text(shown_target.dtype);
+        sink.text(shown_golden.as_ref().map_or(NOT_MATCHED, |golden| golden.dtype));
+        sink.text(&target.shape);
+        sink.text(other(|leaf| &leaf.shape));
+        let (target_grad, golden_grad) = (requires_grad_text(target), other(requires_grad_text));
+        sink.text(target_grad);
+        sink.text(golden_grad);
+        match self.mode {
+            Mode::All => {
+                for metric in &self.tensors[row].metrics {
+                    match metric {
+                        MetricCell::Number(value) => infinities.float(*value, sink),
+                        MetricCell::Text(text) => sink.text(text),
+                    }
+                }
+            }
+            Mode::Summary => {
+                difference::cells(&leaf::differences(&shown_target, shown_golden.as_ref()), sink);
+            }
+            Mode::Md5 => {
+                sink.text(target.md5.as_deref().unwrap_or(NOT_MATCHED));
+                sink.text(golden.and_then(|golden| golden.md5.as_deref()).unwrap_or(NOT_MATCHED));
+            }
+        }
+        if self.mode != Mode::Md5 {
+            let null = if golden.is_some() { "None" } else { NOT_MATCHED };
+            for statistic in shown_target.statistics.iter() {
+                infinities.scalar(statistic, null, sink);
+            }
+            match &shown_golden {
+                Some(golden) => golden.statistics.iter().for_each(|it| infinities.scalar(it, null, sink)),
+                None => (0..4).for_each(|_| sink.text(NOT_MATCHED)),
+            }
+        }
+        sink.text(python_bool(target_grad == golden_grad));
+        let verdict = self.verdicts[row];
+        sink.text(verdict.grade().word());
+        sink.text(&verdict.json());
+        if self.stacks.is_some() {
+            match self.frames(pair) {
+                Some(frames) => sink.text(&list_of_texts(frames)),
+                None => sink.text(NOT_MATCHED),
+            }
+        }
+        if self.mode == Mode::All {
+            let name = |leaf: &'a Leaf| leaf.data_name.as_deref().unwrap_or("-1");
+            sink.text(&list_of_texts([name(target), golden.map_or(NOT_MATCHED, name)]));
+        }
+    }
+}
+
+impl SheetRows for NewestTable<'_> {
+    fn len(&self) -> usize {
+        self.pairs.len()
+    }
+
+    fn cells(&self, row: usize, sink: &mut dyn CellSink) {
+        self.write_cells(row, Infinities::Csv, sink);
+    }
+
+    fn fill(&self, _: usize) -> Fill {
+        Fill::Plain
+    }
+}
+
+/// The rows of a table as cells of a workbook.
+pub struct Workbook<'t, 'a>(&'t NewestTable<'a>);
+
+impl SheetRows for Workbook<'_, '_> {
+    fn len(&self) -> usize {
+        self.0.pairs.len()
+    }
+
+    fn cells(&self, row: usize, sink: &mut dyn CellSink) {
+        self.0.write_cells(row, Infinities::Workbook, sink);
+    }
+
+    fn fill(&self, _: usize) -> Fill {
+        Fill::Plain
+    }
+}
+
+/// How values that are no finite numbers are kept from being taken for something else.
+#[derive(Clone, Copy)]
+enum Infinities {
+    /// With a leading blank.
+    Csv,
+    /// With a trailing tab, as in the old form.
+    Workbook,
+}
+
+impl Infinities {
+    fn float(self, value: f64, sink: &mut dyn CellSink) {
+        match self {
+            _ if value.is_finite() => sink.number(value),
+            _ if value.is_nan() => sink.text("Nan"),
+            Infinities::Csv => sink.text(if value > 0.0 { " inf" } else { " -inf" }),
+            Infinities::Workbook => sink.text(if value > 0.0 { "inf\t" } else { "-inf\t" }),
+        }
+    }
+
+    fn scalar(self, scalar: &Scalar, null: &str, sink: &mut dyn CellSink) {
+        match scalar {
+            Scalar::Null => sink.text(null),
+            Scalar::Bool(value) => sink.text(python_bool(*value)),
+            Scalar::Int(value) => sink.integer((*value).into()),
+            Scalar::Large(value) => self.float(**value as f64, sink),
+            Scalar::Float(value) => self.float(*value, sink),
+            Scalar::Text(text) if text.is_empty() => sink.empty(),
+            Scalar::Text(text) => sink.text(text),
+        }
+    }
+}
+
+fn python_bool(value: bool) -> &'static str {
+    if value { "True" } else { "False" }
+}

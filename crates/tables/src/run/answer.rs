@@ -1,0 +1,142 @@
+//! The answer of a whole call: one paragraph for logs and scripts, lines for people.
+
+use std::fmt::Write;
+
+use msprobe_compare::verdict::{Noted, Verdict};
+
+use super::outcome::{Outcome, Part};
+
+/// Places that are listed.
+const PLACES: usize = 16;
+/// The list of the first findings is not narrower than this, whatever the terminal.
+const NARROWEST: usize = 60;
+
+impl Outcome {
+    /// The answer, in a paragraph.
+    pub fn paragraph(&self) -> String {
+        let Some((part, verdict)) = self.overall() else {
+            return format!("Nothing could be compared.{}", self.failures_sentence());
+        };
+        let mut text = verdict.paragraph(&self.place(part, &verdict));
+        if let Some(differing) = self.differing_places() {
+            let _ = write!(text, " {differing}.");
+        }
+        text
+    }
+
+    /// The answer, line by line, for a terminal of a width. The first line says it all.
+    pub fn lines(&self, width: usize) -> Vec<String> {
+        let Some((part, verdict)) = self.overall() else {
+            return vec![format!("Nothing could be compared.{}", self.failures_sentence())];
+        };
+        let mut lines = vec![verdict.headline(&self.place(part, &verdict))];
+        let mut add = |title: &str, more: Vec<String>| {
+            if !more.is_empty() {
+                lines.push(String::new());
+                lines.extend((!title.is_empty()).then(|| title.to_owned()));
+                lines.extend(more);
+            }
+        };
+        add("", verdict.culprit_lines());
+        add("Not compared", verdict.gaps.lines());
+        add("Different beside the numbers", verdict.aside_lines());
+        if verdict.status.is_difference() && !verdict.noted.is_empty() {
+            add(&first_findings_title(&verdict), findings(&verdict.noted, width.max(NARROWEST)));
+        }
+        add("", self.differing_places().into_iter().collect());
+        add("", verdict.next_step().map(|next| format!("Next  {next}")).into_iter().collect());
+        lines
+    }
+
+    /// Where the answer is about; all dumps where none stands out.
+    fn place(&self, part: &Part, verdict: &Verdict) -> String {
+        match self.parts.len() {
+            0 | 1 => part.place(),
+            _ if verdict.status.is_difference() => part.place(),
+            count => format!("{count} dumps"),
+        }
+    }
+
+    fn differing_places(&self) -> Option<String> {
+        let differing: Vec<&Part> =
+            self.parts.iter().filter(|part| part.verdict.status.is_difference()).collect();
+        if self.parts.len() < 2 || differing.is_empty() {
+            return None;
+        }
+        let places: Vec<String> = differing.iter().map(|part| part.place()).take(PLACES).collect();
+        let more = differing.len().saturating_sub(PLACES);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        Some(format!("{} of {} dumps differ: {}{more}", differing.len(), self.parts.len(), places.join("; ")))
+    }
+
+    fn failures_sentence(&self) -> String {
+        match self.failures.as_slice() {
+            [] => String::new(),
+            [first, ..] => format!(" {} could not be read, first {first}.", self.failures.len()),
+        }
+    }
+}
+
+fn first_findings_title(verdict: &Verdict) -> String {
+    let (shown, all) = (verdict.noted.len(), verdict.counts.differing);
+    let which = if shown < all { format!("the first {shown} of {all}") } else { format!("all {all}") };
+    format!("Records that differ ({which}, of {} compared)", verdict.counts.paired)
+}
+
+/// A table that fits the width; long names lose their middle.
+fn findings(noted: &[Noted], width: usize) -> Vec<String> {
+    const NUMBERS: usize = 2 + 12 + 12 + 12;
+    let names = width.saturating_sub(NUMBERS).max(20);
+    let mut lines =
+        vec![format!("  {:<names$} {:>11} {:>11} {}", "record", "error in", "error out", "error is")];
+    for one in noted {
+        let how = if one.is_introduced { "introduced" } else { "inherited" };
+        lines.push(format!(
+            "  {:<names$} {:>11} {:>11} {how}",
+            shortened(&one.name, names),
+            in_short(one.error_in),
+            in_short(one.error_out)
+        ));
+    }
+    lines
+}
+
+fn in_short(error: f64) -> String {
+    if error == 0.0 {
+        "0".to_owned()
+    } else if error.is_infinite() {
+        "not finite".to_owned()
+    } else {
+        format!("{error:.1e}")
+    }
+}
+
+fn shortened(name: &str, width: usize) -> String {
+    let letters: Vec<char> = name.chars().collect();
+    if letters.len() <= width {
+        return name.to_owned();
+    }
+    let head = width / 3;
+    let tail = width - head - 1;
+    letters[..head].iter().chain(&['…']).chain(&letters[letters.len() - tail..]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_fits_the_width() {
+        let noted = vec![Noted {
+            name: format!("Module.{}.Linear.forward.0", "layers.".repeat(20)),
+            error_in: 0.0,
+            error_out: f64::INFINITY,
+            is_introduced: true,
+        }];
+        for width in [60, 80, 120, 200] {
+            let lines = findings(&noted, width);
+            assert!(lines.iter().all(|line| line.chars().count() <= width), "{width}: {lines:?}");
+            assert!(lines[1].contains("forward.0") && lines[1].contains("introduced"), "{lines:?}");
+        }
+    }
+}

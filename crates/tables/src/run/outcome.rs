@@ -1,0 +1,210 @@
+//! What came of all pairs of dumps of one call, and its verdict.
+
+use std::path::{Path, PathBuf};
+
+use msprobe_compare::verdict::{Allowed, Asides, Gap, GapKind, Gaps, Status, Tolerances, Verdict};
+use msprobe_report::console::Console;
+use msprobe_report::error::CompareError;
+use msprobe_report::paths::publish;
+use serde_json::{Map, Value, json};
+
+use super::discover::place_of;
+
+/// One pair of dumps.
+#[derive(Debug)]
+pub struct Part {
+    /// Step of the dumps, if their path names one.
+    pub step: Option<u64>,
+    /// Rank of the dumps, if their path names one.
+    pub rank: Option<u64>,
+    /// Step and rank of the golden dump where they are not those of the target.
+    pub against: (Option<u64>, Option<u64>),
+    /// Its verdict.
+    pub verdict: Verdict,
+    /// Files that were written.
+    pub files: Vec<PathBuf>,
+}
+
+impl Part {
+    /// Step and rank are read off the path of the dump.
+    pub(super) fn new((target, golden): (&Path, &Path), verdict: Verdict, files: Vec<PathBuf>) -> Part {
+        let ((step, rank), (golden_step, golden_rank)) = (place_of(target), place_of(golden));
+        let against =
+            (golden_step.filter(|_| golden_step != step), golden_rank.filter(|_| golden_rank != rank));
+        Part { step, rank, against, verdict, files }
+    }
+
+    /// `step 0, rank 1`, as far as known; `step 5 against step 0` where they were paired by position.
+    pub fn place(&self) -> String {
+        let named = |word: &str, own: Option<u64>, other: Option<u64>| match (own, other) {
+            (Some(own), Some(other)) => Some(format!("{word} {own} against {word} {other}")),
+            (Some(own), None) => Some(format!("{word} {own}")),
+            (None, _) => None,
+        };
+        let step = named("step", self.step, self.against.0);
+        let rank = named("rank", self.rank, self.against.1);
+        step.into_iter().chain(rank).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Earlier is more likely the cause: step, forward before backward, computation before communication, place.
+    fn order(&self) -> (u64, bool, bool, usize, u64) {
+        let culprit = self.verdict.culprit.as_ref();
+        (
+            self.step.unwrap_or(0),
+            culprit.is_some_and(|culprit| culprit.name.starts_with("Distributed.")),
+            culprit.is_some_and(|culprit| culprit.direction == "backward"),
+            culprit.map_or(usize::MAX, |culprit| culprit.position),
+            self.rank.unwrap_or(0),
+        )
+    }
+}
+
+/// All pairs of dumps of one call.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Those that could be compared.
+    pub parts: Vec<Part>,
+    /// What could not be read, be it a rank or a tensor.
+    pub failures: Vec<String>,
+    /// Ranks and steps that could not be compared.
+    pub gaps: Gaps,
+    /// What may be left out of the comparison.
+    pub allowed: Allowed,
+}
+
+impl Outcome {
+    /// Nothing was compared yet.
+    pub(super) fn new(allowed: Allowed) -> Outcome {
+        Outcome { allowed, ..Outcome::default() }
+    }
+
+    /// A dump that could not be compared.
+    pub(super) fn add_failure(&mut self, name: &str, reason: &str) {
+        self.failures.push(format!("{name}: {reason}"));
+        self.gaps.add(GapKind::Ranks, || Gap {
+            kind: GapKind::Ranks,
+            name: name.to_owned(),
+            only: None,
+            reason: reason.to_owned(),
+        });
+    }
+
+    /// The part that decides.
+    pub fn decisive(&self) -> Option<&Part> {
+        let of = |wanted: fn(Status) -> bool| {
+            self.parts.iter().filter(move |part| wanted(part.verdict.status)).min_by_key(|part| part.order())
+        };
+        of(Status::is_difference)
+            .or_else(|| of(|status| status == Status::Incomplete))
+            .or_else(|| of(|status| status == Status::WithinTolerance))
+            .or_else(|| of(|status| status == Status::Identical))
+            .or_else(|| self.parts.first())
+    }
+
+    /// How the runs compare.
+    pub fn status(&self) -> Status {
+        let Some(part) = self.decisive() else { return Status::Failed };
+        let status = part.verdict.status;
+        let nothing_paired = |part: &Part| part.verdict.status == Status::Failed;
+        if !status.agrees() {
+            status
+        } else if self.gaps.is_blocked(self.allowed) || self.parts.iter().any(nothing_paired) {
+            Status::Incomplete
+        } else if self.gaps.is_empty() {
+            status
+        } else {
+            Status::WithinTolerance
+        }
+    }
+
+    /// The part that decides, and the verdict on all parts together: what differs is told of that one, the rest of all.
+    pub(super) fn overall(&self) -> Option<(&Part, Verdict)> {
+        let part = self.decisive()?;
+        let mut verdict = part.verdict.clone();
+        verdict.status = self.status();
+        verdict.gaps = self.all_gaps();
+        verdict.is_equal = self.parts.iter().all(|part| part.verdict.is_equal);
+        if !verdict.status.is_difference() {
+            verdict.counts = self.parts.iter().map(|part| part.verdict.counts).sum();
+            verdict.asides = Asides::default();
+            for part in &self.parts {
+                verdict.asides.extend(&part.verdict.asides);
+            }
+        }
+        Some((part, verdict))
+    }
+
+    /// Everything that could not be compared, in all dumps.
+    fn all_gaps(&self) -> Gaps {
+        let mut gaps = self.gaps.clone();
+        for part in &self.parts {
+            let place = if self.parts.len() > 1 { part.place() } else { String::new() };
+            gaps.extend(&part.verdict.gaps, &place);
+            if part.verdict.status == Status::Failed {
+                gaps.add(GapKind::Ranks, || Gap {
+                    kind: GapKind::Ranks,
+                    name: part.place(),
+                    only: None,
+                    reason: "no record has a partner".to_owned(),
+                });
+            }
+        }
+        gaps
+    }
+
+    /// The answer for machines.
+    pub fn to_json(&self, tolerances: &Tolerances) -> Value {
+        let mut object = match self.overall() {
+            Some((part, verdict)) => {
+                let mut object = verdict.to_json();
+                object.insert("step".into(), json!(part.step));
+                object.insert("rank".into(), json!(part.rank));
+                object
+            }
+            None => {
+                let mut object = Map::new();
+                object.insert("status".into(), Status::Failed.word().into());
+                for key in ["culprit", "direction", "step", "rank", "evidence", "match_method"] {
+                    object.insert(key.into(), Value::Null);
+                }
+                let tolerances: Map<String, Value> =
+                    tolerances.named().map(|(name, value)| (name.to_owned(), value.into())).collect();
+                object.insert("tolerances".into(), tolerances.into());
+                object.insert("incomplete".into(), self.gaps.to_json());
+                object
+            }
+        };
+        object.insert("text".into(), self.paragraph().into());
+        let parts = self.parts.iter().map(|part| {
+            let culprit = part.verdict.culprit.as_ref();
+            json!({
+                "step": part.step,
+                "rank": part.rank,
+                "bench_step": part.against.0.or(part.step),
+                "bench_rank": part.against.1.or(part.rank),
+                "status": part.verdict.status.word(),
+                "culprit": culprit.map(|culprit| &culprit.name),
+                "direction": culprit.map(|culprit| culprit.direction),
+                "files": part.files.iter().map(|file| file.file_name().unwrap_or_default().to_string_lossy())
+                    .collect::<Vec<_>>(),
+            })
+        });
+        object.insert("dumps".into(), parts.collect());
+        object.insert("failures".into(), json!(self.failures));
+        Value::Object(object)
+    }
+
+    /// Leaves verdict.json in the directory of the results.
+    pub fn write_verdict(
+        &self,
+        output: &Path,
+        tolerances: &Tolerances,
+        console: &dyn Console,
+    ) -> Result<PathBuf, CompareError> {
+        let path = output.join("verdict.json");
+        let text = format!("{:#}\n", self.to_json(tolerances));
+        msprobe_report::paths::make_directory(output)?;
+        publish(&path, console, |file| std::io::Write::write_all(file, text.as_bytes()))?;
+        Ok(path)
+    }
+}

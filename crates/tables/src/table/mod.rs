@@ -1,0 +1,195 @@
+//! The result table of the old form: its modes and headers, and cells made when they are asked for.
+
+mod cells;
+mod statistics;
+mod tensors;
+
+use msprobe_compare::pairing::RowPair;
+use msprobe_compare::python_text::list_of_texts;
+use msprobe_compare::side::{Leaf, Side, Stacks};
+use msprobe_compare::statistics::Mode;
+pub use msprobe_compare::statistics::{DIFFERENCE_HEADERS, STATISTICS_HEADERS};
+use msprobe_compare::tensor_pair::{METRIC_HEADERS, MetricCell, TensorComparison};
+use msprobe_report::{CellSink, Fill, SheetRows};
+
+use crate::highlight::Highlights;
+
+pub(crate) use self::cells::{float_cell, scalar_cell};
+pub use self::statistics::needs_double_check;
+pub(crate) use self::tensors::compare_tensor_files_with;
+pub use self::tensors::{TensorOptions, compare_tensor_files};
+
+/// The columns every table begins with.
+pub const COMMON_HEADERS: [&str; 6] =
+    ["NPU Name", "Bench Name", "NPU Dtype", "Bench Dtype", "NPU Tensor Shape", "Bench Tensor Shape"];
+
+const NOT_MATCHED: &str = "N/A";
+const NO_BENCH: &str = "No bench data matched.";
+const DOUBLE_CHECK: &str = "Need double check api accuracy.";
+const FUZZY: &str = " Fuzzy matching data, the comparison accuracy may be affected.";
+
+/// Two sides, row by row.
+pub struct Table<'a> {
+    /// The data under test.
+    pub target: &'a Side,
+    /// What it is measured against.
+    pub golden: &'a Side,
+    /// What is compared.
+    pub mode: Mode,
+    /// The rows.
+    pub pairs: Vec<RowPair>,
+    /// Results of real data, one per row; empty in other modes.
+    pub tensors: Vec<TensorComparison>,
+    /// Call stacks, if the column is wanted.
+    pub stacks: Option<&'a Stacks>,
+    /// Colours and their reasons.
+    pub highlights: Highlights,
+    /// Whether rows may have been matched under different names, which real data mentions.
+    pub fuzzy: bool,
+}
+
+impl Table<'_> {
+    /// The headers, in order.
+    pub fn headers(&self) -> Vec<String> {
+        let mut headers: Vec<&str> = COMMON_HEADERS.to_vec();
+        match self.mode {
+            Mode::All => {
+                headers.extend(METRIC_HEADERS);
+                headers.extend(STATISTICS_HEADERS);
+                headers.extend(["Accuracy Reached or Not", "Err_message"]);
+            }
+            Mode::Summary => {
+                headers.extend(DIFFERENCE_HEADERS);
+                headers.extend(STATISTICS_HEADERS);
+                headers.extend(["Result", "Err_message"]);
+            }
+            Mode::Md5 => headers.extend(["NPU MD5", "BENCH MD5", "Result"]),
+        }
+        headers.extend(self.stacks.map(|_| "NPU_Stack_Info"));
+        headers.extend((self.mode == Mode::All).then_some("Data_name"));
+        headers.into_iter().map(str::to_owned).collect()
+    }
+
+    /// The rows of a pair.
+    pub fn leaves(&self, pair: &RowPair) -> (&Leaf, Option<&Leaf>) {
+        (&self.target.rows[pair.target], pair.golden.ok().map(|row| &self.golden.rows[row]))
+    }
+
+    /// The verdict of a row: `Result`, or `Accuracy Reached or Not`.
+    pub fn result(&self, row: usize) -> &'static str {
+        let pair = &self.pairs[row];
+        let (target, golden) = self.leaves(pair);
+        match (self.mode, golden) {
+            (Mode::All, _) => self.tensors[row].accuracy,
+            // Nothing on either side reads the same.
+            (Mode::Md5, None) if target.md5.is_none() => "pass",
+            (_, None) => NOT_MATCHED,
+            (Mode::Summary, Some(golden)) if needs_double_check(target, golden) => "Warning",
+            (Mode::Summary, Some(_)) => "",
+            (Mode::Md5, Some(golden)) if target.md5 == golden.md5 => "pass",
+            (Mode::Md5, Some(_)) => "Different",
+        }
+    }
+
+    /// The message of a row, reasons of its colour included.
+    pub fn message(&self, row: usize) -> String {
+        let pair = &self.pairs[row];
+        let mut message = match self.mode {
+            Mode::All => self.tensors[row].message.clone(),
+            _ if pair.golden.is_err() => NO_BENCH.to_owned(),
+            _ if self.result(row) == "Warning" => DOUBLE_CHECK.to_owned(),
+            _ => String::new(),
+        };
+        let (target, golden) = self.leaves(pair);
+        if self.fuzzy && self.mode == Mode::All && golden.is_some_and(|golden| golden.name != target.name) {
+            message.push_str(FUZZY);
+        }
+        for reason in self.highlights.reasons(row) {
+            if !message.is_empty() {
+                message.push('\n');
+            }
+            message.push_str(reason);
+        }
+        message
+    }
+
+    fn common_cells(target: &Leaf, golden: Option<&Leaf>, sink: &mut dyn CellSink) {
+        let other = |of: fn(&Leaf) -> &str| golden.map_or(NOT_MATCHED, of);
+        sink.text(&target.name);
+        sink.text(other(|leaf| &leaf.name));
+        sink.text(&target.dtype);
+        sink.text(other(|leaf| &leaf.dtype));
+        sink.text(&target.shape);
+        sink.text(other(|leaf| &leaf.shape));
+    }
+
+    fn statistics_cells(target: &Leaf, golden: Option<&Leaf>, sink: &mut dyn CellSink) {
+        let null = if golden.is_some() { "None" } else { NOT_MATCHED };
+        for statistic in &target.statistics {
+            scalar_cell(statistic, null, sink);
+        }
+        for index in 0..4 {
+            match golden {
+                Some(golden) => scalar_cell(&golden.statistics[index], null, sink),
+                None => sink.text(NOT_MATCHED),
+            }
+        }
+    }
+
+    fn stack_cell(&self, pair: &RowPair, sink: &mut dyn CellSink) {
+        let Some(stacks) = self.stacks else { return };
+        let record = &self.target.records[self.target.rows[pair.target].record as usize];
+        let stack = if record.rows.start == pair.target { stacks.of(&record.name) } else { None };
+        match stack {
+            Some(stack) => sink.text(&stack.cell),
+            None => sink.text(NOT_MATCHED),
+        }
+    }
+}
+
+impl SheetRows for Table<'_> {
+    fn len(&self) -> usize {
+        self.pairs.len()
+    }
+
+    fn cells(&self, row: usize, sink: &mut dyn CellSink) {
+        let pair = &self.pairs[row];
+        let (target, golden) = self.leaves(pair);
+        Self::common_cells(target, golden, sink);
+        match self.mode {
+            Mode::All => {
+                for metric in &self.tensors[row].metrics {
+                    match metric {
+                        MetricCell::Number(value) => float_cell(*value, sink),
+                        MetricCell::Text(text) => sink.text(text),
+                    }
+                }
+            }
+            Mode::Summary => statistics::difference_cells(target, golden, sink),
+            Mode::Md5 => {
+                sink.text(target.md5.as_deref().unwrap_or(NOT_MATCHED));
+                sink.text(golden.and_then(|golden| golden.md5.as_deref()).unwrap_or(NOT_MATCHED));
+            }
+        }
+        if self.mode != Mode::Md5 {
+            Self::statistics_cells(target, golden, sink);
+        }
+        text_or_empty(self.result(row), sink);
+        if self.mode != Mode::Md5 {
+            text_or_empty(&self.message(row), sink);
+        }
+        self.stack_cell(pair, sink);
+        if self.mode == Mode::All {
+            let name = |leaf: &Leaf| leaf.data_name.as_deref().unwrap_or("-1").to_owned();
+            sink.text(&list_of_texts([name(target), golden.map_or(NOT_MATCHED.to_owned(), name)]));
+        }
+    }
+
+    fn fill(&self, row: usize) -> Fill {
+        self.highlights.fill(row)
+    }
+}
+
+fn text_or_empty(text: &str, sink: &mut dyn CellSink) {
+    if text.is_empty() { sink.empty() } else { sink.text(text) }
+}
