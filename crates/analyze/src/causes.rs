@@ -5,8 +5,8 @@
 //! source, since that is how such values spread.
 
 use msprobe_dump::hash::{FastMap, FastSet};
+use msprobe_dump::model::Construct;
 
-use crate::context::Construct;
 use crate::flow::{Flow, is_buffer};
 use crate::links::{At, Links};
 use crate::masks::find_masks;

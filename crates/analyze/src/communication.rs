@@ -1,5 +1,7 @@
 //! What a record of a communication call says of its peers.
 
+pub use msprobe_dump::model::Group;
+
 /// Functions the reference takes for communication, wherever in a name beginning with `Distributed.` they appear.
 const KEYWORDS: [&str; 6] = ["send", "recv", "broadcast", "reduce", "gather", "scatter"];
 
@@ -29,15 +31,6 @@ impl RankArgument {
             _ => None,
         }
     }
-}
-
-/// The group of a call.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Group {
-    /// Its ranks, as written.
-    pub ranks: Vec<i64>,
-    /// Its id, as written.
-    pub id: Box<str>,
 }
 
 /// One of a batch of sends and receives.

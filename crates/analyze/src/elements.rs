@@ -13,7 +13,7 @@ use msprobe_tensor::{Bounds, DType, Extremes, TensorView, extremes, statistics};
 use rayon::prelude::*;
 
 use crate::range::{
-    AsDtype, Danger, Evidence, Kept, Offer, RangeFindings, RangeOptions, Reading, Warning, dtype_of, edges,
+    AsDtype, Danger, Evidence, Kept, Offer, RangeFindings, RangeOptions, Reading, Warning, edges,
 };
 use crate::rank::{TensorFacts, TensorPlace, TensorWatch};
 use crate::record::Role;
@@ -217,7 +217,7 @@ impl TensorWatch for FileWatch {
             self.again += 1;
             self.last.insert(record, self.again);
         }
-        let dtype = dtype_of(tensor.dtype).filter(|dtype| dtype.float_range().is_some());
+        let dtype = tensor.dtype.filter(|dtype| dtype.float_range().is_some());
         if let (Some(dtype), Some(data_name)) = (dtype, tensor.data_name) {
             let index = u16::try_from(place.index).unwrap_or(u16::MAX);
             let tensor = DumpedTensor { record, role: place.role, index, dtype, data_name: data_name.into() };

@@ -1,10 +1,10 @@
 //! What is told of an origin: the operation, the evidence, and how it spread.
 
 use msprobe_dump::hash::FastMap;
+use msprobe_dump::model::{Construct, find_stacks};
 
 use crate::advice::advice;
 use crate::causes::{Cause, Making};
-use crate::context::{Construct, find_stacks};
 use crate::elements::{ElementCounts, count};
 use crate::links::At;
 use crate::origins::{Origin, Picture};
@@ -293,10 +293,7 @@ fn parameter_of(dump: &RankDump, record: &Record, modules: &[String]) -> Option<
             bad.into_iter().filter(|value| value.role == Role::Parameter && !value.kinds().is_finite());
         let place = bad.nth(position)?.place;
         let name = place.strip_prefix("parameters.").unwrap_or(&place).to_owned();
-        let module = owner.name.strip_prefix("Module.")?;
-        // The class name and what follows it are not part of the path.
-        let path = module.split(".forward").next()?.rsplit_once('.').map_or("", |(path, _)| path);
-        return Some(if path.is_empty() { name } else { format!("{path}.{name}") });
+        return Some(format!("{}.{name}", owner.parts().module()?.qualified()));
     }
     None
 }

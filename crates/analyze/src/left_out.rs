@@ -1,8 +1,8 @@
 //! Directories with a dump that is not read: their names say neither step nor rank, or they stand in the wrong place.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
+use msprobe_dump::model::directories_in;
 use msprobe_dump::read::holds_dump;
 
 use crate::rank::RankDir;
@@ -13,20 +13,19 @@ pub(crate) fn beside_ranks(step: &Path, ranks: &[RankDir]) -> Vec<String> {
     let mut found = Vec::new();
     let is_itself = ranks.iter().all(|dir| dir.path == step);
     if !is_itself {
-        let others = directories_in(step).into_iter();
+        let others = directories_in(step).into_iter().flatten();
         let others = others.filter(|path| ranks.iter().all(|dir| dir.path != *path));
         found.extend(others.filter(|path| is_named_like_rank(path) || holds_dump(path)));
     }
     for dir in ranks {
-        found.extend(directories_in(&dir.path).into_iter().filter(|path| holds_dump(path)));
+        found.extend(directories_in(&dir.path).into_iter().flatten().filter(|path| holds_dump(path)));
     }
     named(&found)
 }
 
-/// Directories beside those of steps that hold a dump.
-pub(crate) fn beside_steps(input: &Path, is_step: impl Fn(&Path) -> bool) -> Vec<String> {
-    let others = directories_in(input).into_iter().filter(|path| !is_step(path));
-    let found: Vec<PathBuf> = others.filter(|path| holds_dump(path)).collect();
+/// Those of some directories that hold a dump.
+pub(crate) fn with_dump(others: &[PathBuf]) -> Vec<String> {
+    let found: Vec<PathBuf> = others.iter().filter(|path| holds_dump(path)).cloned().collect();
     named(&found)
 }
 
@@ -40,15 +39,4 @@ fn is_named_like_rank(path: &Path) -> bool {
     let name = path.file_name().map_or_else(Default::default, |name| name.to_string_lossy());
     let rest = name.strip_prefix("rank").or_else(|| name.strip_prefix("proc"));
     rest.is_some_and(|rest| rest.is_empty() || rest.contains(|c: char| c.is_ascii_digit()))
-}
-
-/// The directories in a directory, but for those of tensor files, which can be long.
-fn directories_in(dir: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-    let others = entries.filter(|entry| entry.file_name() != "dump_tensor_data");
-    let is_directory = |entry: &fs::DirEntry| match entry.file_type() {
-        Ok(kind) if kind.is_symlink() => entry.path().is_dir(),
-        kind => kind.is_ok_and(|kind| kind.is_dir()),
-    };
-    others.filter(is_directory).map(|entry| entry.path()).collect()
 }

@@ -3,7 +3,6 @@
 mod advice;
 pub mod causes;
 pub mod communication;
-pub mod context;
 pub mod elements;
 pub mod findings;
 pub mod flow;

@@ -116,7 +116,7 @@ impl Links {
                         let key = (members, record.function());
                         let count = counts.entry(key.clone()).or_insert(0);
                         let own_number = numbered.get(record.function()).and_then(|first| {
-                            usize::try_from(call_number(&record.name)?.checked_sub(*first)?).ok()
+                            usize::try_from(record.parts().index()?.checked_sub(*first)?).ok()
                         });
                         let number =
                             own_number.filter(|number| *number < dump.records.len() * 2).unwrap_or(*count);
@@ -303,8 +303,7 @@ fn numbered_functions(ranks: &[RankDump]) -> FastMap<&str, u64> {
     for dump in ranks {
         let mut seen: FastSet<&str> = FastSet::default();
         for record in &dump.records {
-            let (Some(call), Some(number)) = (record.communication.as_deref(), call_number(&record.name))
-            else {
+            let (Some(call), Some(number)) = (record.communication.as_deref(), record.parts().index()) else {
                 continue;
             };
             let group = call.group().map_or(&[][..], |group| &group.ranks);
@@ -322,11 +321,6 @@ fn numbered_functions(ranks: &[RankDump]) -> FastMap<&str, u64> {
         .filter(|(_, entry)| is_numbered(entry))
         .map(|(function, entry)| (function, entry.1))
         .collect()
-}
-
-/// `3` of `Distributed.all_reduce.3.forward`.
-fn call_number(name: &str) -> Option<u64> {
-    name.split('.').nth(2)?.parse().ok()
 }
 
 /// Ranks of the job, as far as anything tells of them: those with a dump and all below, and those that are named.

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use msprobe_dump::hash::FastSet;
+use msprobe_dump::model::Construct;
 use rayon::prelude::*;
 
 use crate::causes::{Cause, Causes, Making};
-use crate::context::Construct;
 use crate::findings::record_at;
 use crate::links::{At, Links};
 use crate::rank::RankDump;
@@ -284,7 +284,7 @@ impl Picture {
             else {
                 continue;
             };
-            let known = excused.entry((rule, at.rank, record.stem()));
+            let known = excused.entry((rule, at.rank, record.parts().stem()));
             known.or_insert(Excused { rule, at, count: 0 }).count += 1;
         }
         excused.into_values().collect()

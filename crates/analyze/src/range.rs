@@ -28,7 +28,7 @@ use msprobe_tensor::DType;
 
 pub(crate) use self::keep::{Kept, Offer};
 pub use self::watch::RangeWatch;
-pub(crate) use self::watch::{Reading, dtype_of};
+pub(crate) use self::watch::Reading;
 use crate::record::Role;
 
 /// Underflow is reported when at least this share of the elements is affected.

@@ -3,24 +3,27 @@
 //! A file that ends early or is damaged gives the records before that place, and a note.
 
 mod files;
+mod gather;
 #[cfg(test)]
 mod tests;
-mod walk;
+mod unmeasured;
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use msprobe_dump::hash::FastMap;
-use msprobe_dump::read::{Members, Pull, PullError, Pulled, ReadError, ReadErrorKind, Shape};
+use msprobe_dump::model::{Damage, Dir, DumpFile, RunDir};
+use msprobe_dump::names::Rank;
+use msprobe_dump::read::ReadError;
 use msprobe_tensor::files::{Links, open_regular};
 
 pub use self::files::LostFiles;
-use self::walk::{NamedFile, ReadRecord, read_record};
-pub use self::walk::{TensorFacts, TensorPlace, TensorWatch, Unmeasured};
+use self::gather::{NamedFile, ReadRecord, read_record};
+pub use self::gather::{TensorFacts, TensorPlace, TensorWatch};
+pub use self::unmeasured::Unmeasured;
 use crate::record::{BadTensor, Record};
-use crate::rules::{Rule, Rules};
+use crate::rules::Rules;
 
 /// A rank and its directory.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,36 +59,15 @@ pub struct RankDump {
     files: BTreeMap<u32, Vec<NamedFile>>,
 }
 
-/// The directories of ranks in a step's directory, in ascending order: `rank0`, `rank1`, …; `rank` alone is rank 0, and so
-/// is a lone `proc…` if there are no others.
+/// The directories of ranks in a step's directory, in ascending order.
 pub fn rank_dirs(step_dir: &Path) -> std::io::Result<Vec<RankDir>> {
-    let mut ranks = Vec::new();
-    let mut processes = Vec::new();
-    for entry in fs::read_dir(step_dir)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        let Some(name) = name.to_str() else { continue };
-        let path = entry.path();
-        if !path.is_dir() {
-            continue;
-        }
-        if name.starts_with("proc") {
-            processes.push(path);
-        } else if let Some(digits) = name.strip_prefix("rank") {
-            let is_number = digits.bytes().all(|digit| digit.is_ascii_digit());
-            let rank = if digits.is_empty() { Some(0) } else { digits.parse().ok().filter(|_| is_number) };
-            if let Some(rank) = rank {
-                ranks.push(RankDir { rank, path });
-            }
-        }
+    Ok(RunDir::read(step_dir)?.ranks.into_iter().map(RankDir::from).collect())
+}
+
+impl From<Dir<Rank>> for RankDir {
+    fn from(dir: Dir<Rank>) -> RankDir {
+        RankDir { rank: dir.of.number(), path: dir.path }
     }
-    if ranks.is_empty() && processes.len() == 1 {
-        ranks.extend(processes.pop().map(|path| RankDir { rank: 0, path }));
-    }
-    ranks.sort();
-    // `rank` beside `rank0`, `rank01` beside `rank1`: the first of them in the order of names.
-    ranks.dedup_by_key(|dir| dir.rank);
-    Ok(ranks)
 }
 
 impl RankDump {
@@ -95,8 +77,7 @@ impl RankDump {
         watch: &mut dyn TensorWatch,
         progress: &dyn Fn(u64),
     ) -> Result<RankDump, ReadError> {
-        let path = dir.path.join("dump.json");
-        let mut members = Members::open(&path, "data")?;
+        let mut file = DumpFile::open(&dir.path.join("dump.json"))?;
         let mut dump = RankDump {
             dir,
             task: String::new(),
@@ -110,62 +91,54 @@ impl RankDump {
             files: BTreeMap::new(),
         };
         let mut by_name: FastMap<Box<str>, u32> = FastMap::default();
-        let mut told = 0;
+        let (mut told, mut damage_told) = (0, 0);
         loop {
             // A repeated name counts as it does for Python: the last value, in the place of the first.
             let next = dump.records.len();
-            let mut index = next;
-            let mut name = String::new();
-            let read = members.next_pulled(|start, pull| {
-                if !start.inner {
-                    return dump.header(&start.key, pull).map(|()| None);
-                }
-                index = by_name.get(&*start.key).map_or(next, |&known| known as usize);
-                name.clear();
-                name.push_str(&start.key);
-                read_record(start, pull, index, watch).map(Some)
-            });
-            match read {
-                Ok(None) => break,
-                Err(error) => {
-                    dump.note_end(&error)?;
-                    break;
-                }
-                Ok(Some(Pulled { result: Ok(Some(read)), .. })) => {
-                    let ReadRecord { mut record, unmeasured, files } = read;
-                    dump.unmeasured.remove(&(index as u32));
-                    dump.files.remove(&(index as u32));
-                    if !files.is_empty() {
-                        dump.files.insert(index as u32, files);
-                    }
-                    if unmeasured != Unmeasured::default() {
-                        dump.unmeasured.insert(index as u32, unmeasured);
-                    }
-                    if index < next {
-                        dump.keep_what_was_bad(&mut record, index);
-                        dump.records[index] = record;
-                    } else {
-                        by_name.insert(record.name.clone(), index as u32);
-                        dump.records.push(record);
-                    }
-                }
-                Ok(Some(Pulled { result: Ok(None), .. })) => {}
-                Ok(Some(Pulled { result: Err((what, _)), end })) => dump.problems.push(format!(
-                    "dump.json: {} before byte {end} is left out: {what}",
-                    if name.is_empty() { "a member" } else { &name }
-                )),
+            let read = file.next_record(|text| {
+                let index = by_name.get(text.name).map_or(next, |&known| known as usize);
+                read_record(text, index, watch)
+            })?;
+            for damage in file.damage().iter().skip(damage_told) {
+                dump.note(damage);
             }
-            let offset = members.offset();
+            damage_told = file.damage().len();
+            let Some(read) = read else { break };
+            if read.index == next {
+                by_name.insert(read.record.name.clone(), next as u32);
+            }
+            dump.keep(read);
+            let offset = file.offset();
             if offset - told > 1 << 20 {
                 progress(offset - told);
                 told = offset;
             }
         }
-        progress(members.offset() - told);
-        if !members.has_entered() && dump.problems.is_empty() {
-            dump.problems.push("dump.json has no data".to_owned());
-        }
+        progress(file.offset() - told);
+        let header = file.header().clone();
+        dump.task = header.task.unwrap_or_default();
+        dump.level = header.level.unwrap_or_default();
+        dump.framework = header.framework.unwrap_or_default();
+        dump.tensor_dir = header.has_tensor_dir.then(|| dump.dir.path.join("dump_tensor_data"));
         Ok(dump)
+    }
+
+    fn keep(&mut self, read: ReadRecord) {
+        let ReadRecord { index, mut record, unmeasured, files } = read;
+        self.unmeasured.remove(&(index as u32));
+        self.files.remove(&(index as u32));
+        if !files.is_empty() {
+            self.files.insert(index as u32, files);
+        }
+        if unmeasured != Unmeasured::default() {
+            self.unmeasured.insert(index as u32, unmeasured);
+        }
+        if index < self.records.len() {
+            self.keep_what_was_bad(&mut record, index);
+            self.records[index] = record;
+        } else {
+            self.records.push(record);
+        }
     }
 
     /// Collection writes a record again when it knows more. If the last form is finite and an earlier one was not, both count.
@@ -188,17 +161,10 @@ impl RankDump {
         let mut count = 0;
         let mut first = None;
         for unmeasured in self.unmeasured.values() {
-            count += unmeasured.count;
-            first = first.or(unmeasured.first.as_deref());
             // Only a dump of tensors has files.
-            if self.task == "tensor" {
-                count += unmeasured.without_file;
-                first = first.or(unmeasured.first_without_file.as_deref());
-            }
-            if !rules.has(Rule::NormOverflow) {
-                count += unmeasured.overflowed_sums;
-                first = first.or(unmeasured.first_overflowed_sum.as_deref());
-            }
+            let (more, first_of_record) = unmeasured.counted(self.task == "tensor", rules);
+            count += more;
+            first = first.or(first_of_record);
         }
         count += self.lost_files.count;
         first = first.or(self.lost_files.first.as_deref());
@@ -214,46 +180,21 @@ impl RankDump {
         Ok(text)
     }
 
-    /// A file that ends early is what a killed job leaves: what came before the end counts. One that cannot be opened
-    /// does not.
-    fn note_end(&mut self, error: &ReadError) -> Result<(), ReadError> {
-        match &error.kind {
-            ReadErrorKind::Syntax { what, offset } => {
-                self.problems.push(format!(
-                    "dump.json is damaged or was not written to its end ({what} at byte {offset}): the {} records before \
-                     that are used",
-                    self.records.len()
-                ));
-                Ok(())
-            }
-            ReadErrorKind::Io(source) => Err(ReadError {
-                path: error.path.clone(),
-                kind: ReadErrorKind::Io(std::io::Error::new(source.kind(), source.to_string())),
-            }),
-        }
-    }
-
-    fn header(&mut self, key: &str, pull: &mut Pull<'_>) -> Result<(), PullError> {
-        if key == "data" {
-            self.problems.push("dump.json: data is no list of records by name".to_owned());
-        }
-        if pull.shape()? != Shape::Text {
-            return pull.skip();
-        }
-        let text = pull.text()?.into_owned();
-        match key {
-            "task" => {
-                if !self.task.is_empty() && self.task != text {
-                    self.problems.push(format!("dump.json: task is {} and {text}", self.task));
-                }
-                self.task = text;
-            }
-            "level" => self.level = text,
-            "framework" => self.framework = text,
-            // A dump may have been moved since, and must not name files elsewhere: they are beside it.
-            "dump_data_dir" => self.tensor_dir = Some(self.dir.path.join("dump_tensor_data")),
-            _ => {}
-        }
-        Ok(())
+    /// A file that ends early is what a killed job leaves: what came before the end counts.
+    fn note(&mut self, damage: &Damage) {
+        self.problems.push(match damage {
+            Damage::Ends { what, offset } => format!(
+                "dump.json is damaged or was not written to its end ({what} at byte {offset}): the {} records before \
+                 that are used",
+                self.records.len()
+            ),
+            Damage::Record { name, what, end } => format!(
+                "dump.json: {} before byte {end} is left out: {what}",
+                if name.is_empty() { "a member" } else { name }
+            ),
+            Damage::NoRecords => "dump.json: data is no list of records by name".to_owned(),
+            Damage::NoData => "dump.json has no data".to_owned(),
+            Damage::Tasks(first, last) => format!("dump.json: task is {first} and {last}"),
+        });
     }
 }

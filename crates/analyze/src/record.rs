@@ -5,6 +5,10 @@
 
 use std::ops::BitOr;
 
+pub use msprobe_dump::model::Role;
+use msprobe_dump::names::{Direction, RecordName};
+use msprobe_tensor::DType;
+
 use crate::communication::Communication;
 
 /// Which kinds of non-finite numbers a tensor holds, as far as its largest and smallest value tell.
@@ -36,7 +40,11 @@ impl Kinds {
 
     /// What the figures of a tensor tell of it: largest, smallest, mean, norm. Mean and norm count where the others are
     /// finite: not every device lets NaN through to the largest value.
-    pub(crate) fn of_figures(figures: &[Option<f64>; 4], dtype: &str, elements: Option<u64>) -> Kinds {
+    pub(crate) fn of_figures(
+        figures: &[Option<f64>; 4],
+        dtype: Option<DType>,
+        elements: Option<u64>,
+    ) -> Kinds {
         let [max, min, ..] = figures;
         let extremes = max.map_or(Kinds::NONE, Kinds::of) | min.map_or(Kinds::NONE, Kinds::of);
         match Sums::of(figures, dtype, elements) {
@@ -86,7 +94,7 @@ pub(crate) enum Sums {
 
 impl Sums {
     /// `figures` are largest, smallest, mean and norm. Sums are computed in float32 at least, the norm of float16 is float16.
-    pub(crate) fn of(figures: &[Option<f64>; 4], dtype: &str, elements: Option<u64>) -> Sums {
+    pub(crate) fn of(figures: &[Option<f64>; 4], dtype: Option<DType>, elements: Option<u64>) -> Sums {
         let [max, min, mean, norm] = *figures;
         let is_bad = |figure: Option<f64>| figure.is_some_and(|figure| !figure.is_finite());
         if elements == Some(0) || !(is_bad(mean) || is_bad(norm)) {
@@ -97,8 +105,7 @@ impl Sums {
             _ => 0.0,
         };
         let count = elements.unwrap_or(1) as f64;
-        let is_half = dtype.ends_with("float16") && !dtype.ends_with("bfloat16");
-        let largest_norm = if is_half { 65504.0 } else { f64::from(f32::MAX).sqrt() };
+        let largest_norm = if dtype == Some(DType::F16) { 65504.0 } else { f64::from(f32::MAX).sqrt() };
         let mean_overflows = mean.is_some_and(f64::is_infinite) && count * largest > f64::from(f32::MAX);
         let norm_overflows = norm == Some(f64::INFINITY) && count.sqrt() * largest > largest_norm;
         if (!is_bad(mean) || mean_overflows) && (!is_bad(norm) || norm_overflows) {
@@ -107,27 +114,6 @@ impl Sums {
         let is_nan = [mean, norm].iter().flatten().any(|figure| figure.is_nan());
         Sums::Bad(if is_nan { Kinds::NAN } else { Kinds::POSITIVE })
     }
-}
-
-/// The number a word stands for: some dumps write those that are not finite as words, with a tab behind.
-pub(crate) fn number_in_words(word: &str) -> Option<f64> {
-    match word.trim_end_matches('\t').to_ascii_lowercase().as_str() {
-        "nan" => Some(f64::NAN),
-        "inf" => Some(f64::INFINITY),
-        "-inf" => Some(f64::NEG_INFINITY),
-        _ => None,
-    }
-}
-
-/// What a value is of its record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Role {
-    /// An argument, or in backward the gradient of an output.
-    Input,
-    /// A parameter of a module.
-    Parameter,
-    /// A result, or in backward the gradient of an argument; also the gradient of a parameter.
-    Output,
 }
 
 /// Which argument of a call a value is, or is inside of.
@@ -237,32 +223,28 @@ impl Record {
         self.bad.iter().filter(move |tensor| tensor.role == role)
     }
 
-    /// `Torch.exp`: its name without number and direction.
-    pub fn stem(&self) -> &str {
-        let mut dots = self.name.match_indices('.').map(|(at, _)| at);
-        match (dots.next(), dots.next()) {
-            (Some(_), Some(second)) => &self.name[..second],
-            _ => &self.name,
-        }
+    /// Its name, taken apart.
+    pub fn parts(&self) -> RecordName<'_> {
+        RecordName::parse(&self.name)
     }
 
     /// The function: `exp` of `Torch.exp.0.forward`.
     pub fn function(&self) -> &str {
-        self.stem().split_once('.').map_or("", |(_, function)| function)
+        self.parts().function()
     }
 
     /// Whether it is of the backward pass.
     pub fn is_backward(&self) -> bool {
-        self.name.contains(".backward") || self.is_parameter_gradient()
+        self.parts().direction() == Some(Direction::Backward)
     }
 
     /// Whether it is the call of a module, not of a function.
     pub fn is_module(&self) -> bool {
-        self.name.starts_with("Module.") || self.name.starts_with("Cell.")
+        self.parts().module().is_some()
     }
 
     /// Whether it holds the gradients of a module's parameters.
     pub fn is_parameter_gradient(&self) -> bool {
-        self.name.contains(".parameters_grad")
+        self.parts().is_parameter_gradient()
     }
 }

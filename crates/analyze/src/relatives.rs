@@ -2,8 +2,9 @@
 //! complete.
 
 use msprobe_dump::hash::FastMap;
+use msprobe_dump::model::Construct;
+use msprobe_dump::names::{Direction, ModuleName, ModulePass, RecordName};
 
-use crate::context::Construct;
 use crate::rank::RankDump;
 use crate::record::Record;
 
@@ -20,7 +21,7 @@ impl<'a> SharedParameters<'a> {
         }
         let mut owners: FastMap<u64, Vec<&str>> = FastMap::default();
         for record in dump.records.iter().filter(|record| !record.parameters.is_empty()) {
-            let Some((module, _)) = record.name.rsplit_once(".forward") else { continue };
+            let Some(module) = record.parts().module().map(|module| module.stem()) else { continue };
             for fingerprint in &record.parameters {
                 let owners = owners.entry(*fingerprint).or_default();
                 if !owners.contains(&module) {
@@ -39,8 +40,7 @@ impl<'a> SharedParameters<'a> {
 
     /// The other modules with a parameter of the module whose gradients these are.
     pub(crate) fn partners(&self, gradients: &Record) -> &[&'a str] {
-        let module = gradients.name.split(".parameters_grad").next().unwrap_or_default();
-        self.0.get(module).map_or(&[], Vec::as_slice)
+        self.0.get(gradients.parts().stem()).map_or(&[], Vec::as_slice)
     }
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn in_time(
     let last_backward = dump
         .records
         .iter()
-        .rposition(|record| record.name.contains(".backward"))
+        .rposition(|record| record.is_backward() && !record.is_parameter_gradient())
         .map_or(0, |index| index as u32);
     let mut order: Vec<(u32, bool, u32)> = Vec::new();
     for (record, index) in dump.records.iter().zip(0_u32..) {
@@ -78,24 +78,31 @@ pub(crate) fn in_time(
 
 /// `Module.fc.Linear.backward.1` of `Module.fc.Linear.parameters_grad`: the last one, if it has no number itself.
 pub(crate) fn backward_of_gradient(record: &Record, by_name: &FastMap<&str, u32>) -> Option<u32> {
-    let (module, number) = record.name.split_once(".parameters_grad")?;
-    match number.strip_prefix('.') {
-        Some(number) => by_name.get(&*format!("{module}.backward.{number}")).copied(),
-        None => last_backward_of(module, by_name),
+    let gradients = record.parts().module()?;
+    match gradients.pass() {
+        ModulePass::ParametersGrad(Some(index)) => {
+            by_name.get(&*gradients.with_pass(ModulePass::Backward(index)).to_string()).copied()
+        }
+        ModulePass::ParametersGrad(None) => last_backward_of(gradients.stem(), by_name),
+        ModulePass::Forward(_) | ModulePass::Backward(_) => None,
     }
 }
 
 /// The backward of the last call of a module.
 pub(crate) fn last_backward_of(module: &str, by_name: &FastMap<&str, u32>) -> Option<u32> {
-    let backward = |number: u32| by_name.get(&*format!("{module}.backward.{number}")).copied();
+    let backward =
+        |index: u64| by_name.get(&*ModuleName::new(module, ModulePass::Backward(index)).to_string()).copied();
     (0..).map_while(backward).last()
 }
 
 /// The forward call a backward one, or the gradients of parameters, belong to.
 pub(crate) fn forward_of<'a>(dump: &'a RankDump, record: &Record) -> Option<&'a Record> {
-    if let Some((module, _)) = record.name.split_once(".parameters_grad") {
-        let prefix = format!("{module}.forward");
-        return dump.records.iter().find(|known| known.name.starts_with(&prefix));
+    let name = record.parts();
+    if name.is_parameter_gradient() {
+        return dump.records.iter().find(|known| {
+            let known = known.parts();
+            known.stem() == name.stem() && known.direction() == Some(Direction::Forward)
+        });
     }
     let forward = forward_name(&record.name)?;
     dump.records.iter().find(|known| *known.name == *forward)
@@ -103,18 +110,21 @@ pub(crate) fn forward_of<'a>(dump: &'a RankDump, record: &Record) -> Option<&'a 
 
 /// The name of the forward call of a backward one.
 pub(crate) fn forward_name(name: &str) -> Option<String> {
-    let at = name.rfind(".backward")?;
-    Some(format!("{}.forward{}", &name[..at], &name[at + ".backward".len()..]))
+    RecordName::parse(name).forward().map(|forward| forward.to_string())
 }
 
 /// Modules a record is inside of, outermost first. For backward, those around its forward: what was running when a
 /// gradient came by says little about where it belongs.
 pub(crate) fn modules_around(construct: &Construct, record: &Record) -> Vec<String> {
-    match forward_name(&record.name) {
-        Some(forward) => {
-            let around = construct.ancestors(&forward);
-            around.iter().map(|name| name.replace(".forward", ".backward")).collect()
+    let backward = |name: &&str| match RecordName::parse(name).module().map(|module| (module, module.pass()))
+    {
+        Some((module, ModulePass::Forward(index))) => {
+            module.with_pass(ModulePass::Backward(index)).to_string()
         }
+        _ => (*name).to_owned(),
+    };
+    match forward_name(&record.name) {
+        Some(forward) => construct.ancestors(&forward).iter().map(backward).collect(),
         None => construct.ancestors(&record.name).into_iter().map(str::to_owned).collect(),
     }
 }

@@ -5,11 +5,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use msprobe_dump::model::{Construct, Dir, RunDir};
+use msprobe_dump::names::Rank;
 use msprobe_report::console::{Console, Level};
 use msprobe_report::output::{make_directory, publish_numbered};
 use rayon::prelude::*;
 
-use crate::context::Construct;
 use crate::elements::refine;
 use crate::findings::findings_of;
 use crate::left_out;
@@ -128,41 +129,29 @@ fn step_dirs(input: &Path) -> Result<Steps, AnalyzeError> {
     };
     if input.join("dump.json").is_file() {
         let name = input.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let rank = name.strip_prefix("rank").and_then(|digits| digits.parse().ok()).unwrap_or(0);
+        let rank = Rank::of_dir(name).map_or(0, Rank::number);
         let dir = RankDir { rank, path: input.to_owned() };
         return Ok(Steps::one(input, vec![dir]));
     }
-    let ranks = rank_dirs(input).map_err(cannot_read)?;
-    if !ranks.is_empty() {
-        return Ok(Steps::one(input, ranks));
+    let found = RunDir::read(input).map_err(cannot_read)?;
+    if !found.ranks.is_empty() {
+        return Ok(Steps::one(input, found.ranks.into_iter().map(RankDir::from).collect()));
     }
-    let (mut steps, mut empty) = (Vec::new(), Vec::new());
-    for entry in fs::read_dir(input).map_err(cannot_read)? {
-        let path = entry.map_err(cannot_read)?.path();
-        if let Some(number) = step_number(&path) {
-            let ranks = if path.is_dir() { rank_dirs(&path).map_err(cannot_read)? } else { Vec::new() };
-            if ranks.is_empty() {
-                empty.push(path);
-            } else {
-                steps.push((number, path, ranks));
-            }
+    let mut steps =
+        Steps { in_order: Vec::new(), empty: Vec::new(), others: left_out::with_dump(&found.others) };
+    for Dir { path, .. } in found.steps {
+        let ranks = rank_dirs(&path).map_err(cannot_read)?;
+        if ranks.is_empty() {
+            steps.empty.push(path);
+        } else {
+            steps.in_order.push((path, ranks));
         }
     }
-    if steps.is_empty() {
+    if steps.in_order.is_empty() {
         return Err(nothing_in(input));
     }
-    steps.sort_by_key(|(number, _, _)| *number);
-    empty.sort();
-    Ok(Steps {
-        in_order: steps.into_iter().map(|(_, path, ranks)| (path, ranks)).collect(),
-        empty,
-        others: left_out::beside_steps(input, |path| step_number(path).is_some()),
-    })
-}
-
-/// 3 of `step3`.
-fn step_number(path: &Path) -> Option<u64> {
-    path.file_name()?.to_str()?.strip_prefix("step")?.parse().ok()
+    steps.empty.sort();
+    Ok(steps)
 }
 
 fn nothing_in(input: &Path) -> AnalyzeError {

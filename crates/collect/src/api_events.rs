@@ -1,6 +1,7 @@
 //! Events of wrapped functions: a call begins, ends, and is seen again in the backward pass.
 
 use msprobe_dump::filter::Decision;
+use msprobe_dump::names::{ApiName, Direction};
 use msprobe_dump::write::RecordId;
 
 use crate::backward::Since;
@@ -68,7 +69,7 @@ impl Collector {
         let entry = state.apis.get_mut(api.0)?;
         let (index, rule) = (entry.calls, entry.rule);
         entry.calls += 1;
-        let name = format!("{}.{index}.forward", entry.stem);
+        let name = ApiName::new(&entry.stem, index, Direction::Forward).to_string();
         let decision = state.filter.api_begin(&name);
         let wants_input = decision.input && self.wants_data();
         let saving = self.saving(&state, &name);
@@ -194,7 +195,7 @@ impl Collector {
         if let Some(since) = since {
             state.end_passes(self, std::thread::current().id(), since);
         }
-        let name = format!("{}.{index}.backward", state.apis.get(api.0)?.stem);
+        let name = ApiName::new(&state.apis.get(api.0)?.stem, index, Direction::Backward).to_string();
         state.note_api(self, &name);
         let decision = state.filter.api_backward(&name);
         let saving = self.saving(&state, &name);

@@ -427,7 +427,7 @@ impl State {
         for (module, record) in &mut self.gradients {
             let (Some(id), room) = record.place() else { continue };
             let Some((text, is_bad)) = record.settle(fetched, collector.watch) else { continue };
-            let name = format!("{}.parameters_grad", self.modules.stem(*module));
+            let name = self.modules.gradients_name(*module);
             record.move_to(step.sink.set(id, &name, text, room));
             if is_bad {
                 bad = Some(name);

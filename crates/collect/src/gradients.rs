@@ -39,7 +39,7 @@ impl Collector {
             members: members.into_iter().map(|(name, _)| (name, None)).collect(),
         });
         if has_record && record.id.is_none() && self.config().task != Task::OverflowCheck {
-            let name = format!("{}.parameters_grad", state.modules.stem(module));
+            let name = state.modules.gradients_name(module);
             let id = step.sink.open_record(&name);
             record.id = Some(step.sink.set(id, &name, record.body().render(&Nothing), record.capacity_bytes));
         }
@@ -53,7 +53,7 @@ impl Collector {
         }
         let step = state.step.as_ref()?;
         let stem = state.modules.stem(module);
-        let name = format!("{stem}.parameters_grad");
+        let name = state.modules.gradients_name(module);
         if !state.filter.parameters_grad(stem) && !state.with_backward.contains(&module) {
             if let Some(id) = state.gradients.remove(&module).and_then(|record| record.id) {
                 step.sink.remove(id);

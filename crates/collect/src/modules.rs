@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::thread::ThreadId;
 
-use msprobe_dump::names::Direction;
+use msprobe_dump::names::{Direction, ModuleName, ModulePass};
 
 /// A module of the model, by the order in which modules were made known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -61,7 +61,12 @@ impl Modules {
     }
 
     pub(crate) fn name(&self, pass: Pass) -> String {
-        format!("{}.{}.{}", self.stem(pass.module), pass.direction.as_str(), pass.index)
+        ModuleName::new(self.stem(pass.module), ModulePass::of(pass.direction, pass.index)).to_string()
+    }
+
+    /// The name of the record of a module's gradients.
+    pub(crate) fn gradients_name(&self, module: ModuleId) -> String {
+        ModuleName::new(self.stem(module), ModulePass::ParametersGrad(None)).to_string()
     }
 }
 

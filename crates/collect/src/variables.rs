@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use msprobe_dump::names::SavedName;
 use msprobe_dump::write::{RecordBody, RecordId};
 
 use crate::collector::Collector;
@@ -40,7 +41,8 @@ impl Collector {
         let count = state.variables.entry(name.to_owned()).or_insert(0);
         let index = *count;
         *count += 1;
-        (format!("{name}.{index}.debug"), format!("{name}_grad.{index}.debug"))
+        let name = SavedName::new(name, index);
+        (name.to_string(), name.gradient().to_string())
     }
 
     /// What becomes of the tensors of saved variables.

@@ -1,5 +1,5 @@
 //! Dumps of a training run: what to collect ([`config`]), what records are called ([`names`]), which of them
-//! are kept ([`filter`]), how they get to disk ([`write`]) and back ([`read`]); named key data of a run ([`key_data`]) and its
+//! are kept ([`filter`]), how they get to disk ([`write`]) and back ([`model`], on top of [`read`]); named key data of a run ([`key_data`]) and its
 //! gradients ([`grad_probe`]). Knows nothing of Python.
 
 pub mod config;
@@ -7,6 +7,7 @@ pub mod filter;
 pub mod grad_probe;
 pub mod hash;
 pub mod key_data;
+pub mod model;
 pub mod names;
 mod nearness;
 pub mod read;

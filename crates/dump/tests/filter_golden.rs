@@ -34,7 +34,7 @@ impl<'a> Replay<'a> {
         let mut replay =
             Replay { filter: Filter::new(config), parents, stack: Vec::new(), kept: BTreeMap::new() };
         for (name, parent) in parents {
-            if let RecordName::Api(api) = name.parse().unwrap() {
+            if let RecordName::Api(api) = RecordName::parse(name) {
                 replay.enter(parent.as_str());
                 replay.api(name, api.direction());
             }
@@ -54,7 +54,7 @@ impl<'a> Replay<'a> {
         path.reverse();
         while !path.starts_with(&self.stack) {
             let name = self.stack.pop().unwrap();
-            let RecordName::Module(module) = name.parse().unwrap() else { panic!("{name}") };
+            let RecordName::Module(module) = RecordName::parse(name) else { panic!("{name}") };
             let direction = match module.pass() {
                 ModulePass::Forward(_) => Direction::Forward,
                 ModulePass::Backward(_) => Direction::Backward,

@@ -1,11 +1,12 @@
 //! The answer for scripts.
 
+use msprobe_dump::model::Statistic;
 use msprobe_report::json_number;
 use serde_json::{Value as JsonValue, json};
 
 use super::{Outcome, Warned, role_word};
 use crate::findings::{Elements, Finding};
-use crate::values::{FIGURES, Value};
+use crate::values::Value;
 
 /// Grows when members change their meaning.
 const SCHEMA: u32 = 1;
@@ -125,8 +126,8 @@ fn value(value: &Value) -> JsonValue {
         "dtype": value.dtype,
         "shape": value.shape,
     });
-    for (name, figure) in FIGURES.iter().zip(value.figures) {
-        object[*name] = figure.map_or(JsonValue::Null, json_number);
+    for (statistic, figure) in Statistic::ALL.iter().zip(value.figures) {
+        object[statistic.as_str()] = figure.map_or(JsonValue::Null, json_number);
     }
     object
 }

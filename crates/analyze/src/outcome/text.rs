@@ -2,13 +2,14 @@
 
 use std::fmt::Write;
 
+use msprobe_dump::model::Statistic;
 use msprobe_report::short_number;
 
 use super::{Outcome, Status};
 use crate::findings::{Elements, Finding, Hop, Kind};
 use crate::record::Kinds;
 use crate::rules::Rule;
-use crate::values::{FIGURES, Value};
+use crate::values::Value;
 
 /// Of a chain longer than this, the middle is left out.
 const HOPS: (usize, usize) = (8, 4);
@@ -265,9 +266,9 @@ fn evidence(finding: &Finding) -> Vec<String> {
 fn value_line(value: &Value) -> String {
     let mut line =
         format!("  {:<10} {} {:?}", value.place, value.dtype.trim_start_matches("torch."), value.shape);
-    for (name, figure) in FIGURES.iter().zip(value.figures) {
+    for (statistic, figure) in Statistic::ALL.iter().zip(value.figures) {
         if let Some(figure) = figure {
-            let _ = write!(line, "  {name} {}", short_number(figure));
+            let _ = write!(line, "  {} {}", statistic.as_str(), short_number(figure));
         }
     }
     line

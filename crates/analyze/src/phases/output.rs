@@ -6,13 +6,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use msprobe_dump::hash::FastMap;
+use msprobe_dump::model::{Construct, find_stacks};
 use msprobe_dump::read::Json;
 use msprobe_dump::write::JsonText;
 use msprobe_report::console::Console;
 use msprobe_report::output::{make_directory, publish_numbered};
 
 use super::Findings;
-use crate::context::{Construct, find_stacks};
 use crate::rank::RankDump;
 use crate::record::Record;
 

@@ -66,7 +66,7 @@ impl TensorWatch for RangeWatch {
         if self.reading.begins(place) {
             self.kept.forget(record_number(place));
         }
-        let Some(dtype) = dtype_of(tensor.dtype) else { return };
+        let Some(dtype) = tensor.dtype else { return };
         let Some(&edges) = self.edges.get(dtype as usize) else { return };
         for danger in Danger::ALL {
             let Some(edge) = edges[danger as usize] else { continue };
@@ -120,17 +120,6 @@ fn largest_beyond(tensor: &TensorFacts<'_>, dtype: DType, at: f64) -> Option<f64
             Some(if is_fill && max != min || max.abs() >= min.abs() { max } else { min })
         }
         (max, min) => max.or(min),
-    }
-}
-
-/// The dtype of a name in a dump; the usual ones first, since every tensor asks.
-pub(crate) fn dtype_of(name: &str) -> Option<DType> {
-    match name {
-        "torch.float32" => Some(DType::F32),
-        "torch.bfloat16" => Some(DType::BF16),
-        "torch.float16" => Some(DType::F16),
-        "torch.int64" => Some(DType::I64),
-        _ => DType::parse(name),
     }
 }
 

@@ -8,7 +8,7 @@ use msprobe_tensor::files::{FileError, FormatError, TensorFile};
 use rayon::prelude::*;
 
 use super::RankDump;
-use super::walk::NamedFile;
+use super::gather::NamedFile;
 use crate::outcome::role_word;
 
 /// Tensors that name a file which is not there, or is none of a tensor.

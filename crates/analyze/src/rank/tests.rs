@@ -35,7 +35,7 @@ fn finite_records_keep_nothing_but_their_name() {
     ));
     assert_eq!(dump.level, "L1");
     let [record] = &dump.records[..] else { panic!("{dump:?}") };
-    assert_eq!((record.stem(), record.function()), ("Torch.add", "add"));
+    assert_eq!((record.parts().stem(), record.function()), ("Torch.add", "add"));
     assert!(record.bad.is_empty() && record.has_output && !record.has_bad_number);
 }
 

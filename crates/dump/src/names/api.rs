@@ -1,9 +1,8 @@
 //! Names of API calls.
 
 use std::fmt;
-use std::str::FromStr;
 
-use super::{Direction, NameError, all_digits, parse_index};
+use super::{Direction, all_digits, parse_index};
 
 /// Prefixes an end of a scope can have. Custom prefixes and `MindSpeed` are not among them.
 pub const SCOPE_PREFIXES: [&str; 11] = [
@@ -38,38 +37,43 @@ pub fn is_api_scope_end(name: &str) -> bool {
 }
 
 /// One pass of one call of an API: `Functional.linear.0.forward`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct ApiName {
-    prefix: String,
-    api: String,
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ApiName<'a> {
+    stem: &'a str,
     index: u64,
     direction: Direction,
 }
 
-impl ApiName {
-    /// A name from its parts. A prefix may contain dots (custom APIs are called after their module), the API is an
-    /// attribute's name and may not.
-    pub fn new(
-        prefix: impl Into<String>,
-        api: impl Into<String>,
-        index: u64,
-        direction: Direction,
-    ) -> Result<ApiName, NameError> {
-        let name = ApiName { prefix: prefix.into(), api: api.into(), index, direction };
-        if name.prefix.is_empty() || name.api.is_empty() || name.api.contains('.') {
-            return Err(not_an_api(name.to_string()));
-        }
-        Ok(name)
+impl<'a> ApiName<'a> {
+    /// The name of a call of the API `stem`: `Functional.linear`.
+    pub fn new(stem: &'a str, index: u64, direction: Direction) -> ApiName<'a> {
+        ApiName { stem, index, direction }
     }
 
-    /// Where the API lives: `Torch`, `Tensor`, `Functional`, or what a script registered.
-    pub fn prefix(&self) -> &str {
-        &self.prefix
+    /// A name as it is written; nothing if it is none of an API call.
+    pub fn parse(text: &'a str) -> Option<ApiName<'a>> {
+        let (rest, direction) = text.rsplit_once('.')?;
+        let direction = Direction::from_word(direction)?;
+        let (stem, index) = rest.rsplit_once('.')?;
+        let (prefix, api) = stem.rsplit_once('.')?;
+        let index = parse_index(index)?;
+        (!prefix.is_empty() && !api.is_empty()).then_some(ApiName { stem, index, direction })
     }
 
-    /// The function.
-    pub fn api(&self) -> &str {
-        &self.api
+    /// The API without the number of the call: `Functional.linear`.
+    pub fn stem(&self) -> &'a str {
+        self.stem
+    }
+
+    /// Where the API lives: `Torch`, `Tensor`, `Functional`, or what a script registered. It may contain dots: custom APIs
+    /// are called after their module.
+    pub fn prefix(&self) -> &'a str {
+        self.stem.rsplit_once('.').map_or("", |(prefix, _)| prefix)
+    }
+
+    /// The function: an attribute's name, without dots.
+    pub fn api(&self) -> &'a str {
+        self.stem.rsplit_once('.').map_or(self.stem, |(_, api)| api)
     }
 
     /// The number of the call, from 0 for each prefix and API.
@@ -84,33 +88,13 @@ impl ApiName {
 
     /// The same call in another direction.
     #[must_use]
-    pub fn with_direction(mut self, direction: Direction) -> ApiName {
-        self.direction = direction;
-        self
+    pub fn with_direction(self, direction: Direction) -> ApiName<'a> {
+        ApiName { direction, ..self }
     }
 }
 
-fn not_an_api(text: String) -> NameError {
-    NameError { text, what: "the name of an API call", form: "Prefix.api.0.forward" }
-}
-
-impl fmt::Display for ApiName {
+impl fmt::Display for ApiName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}.{}.{}", self.prefix, self.api, self.index, self.direction)
-    }
-}
-
-impl FromStr for ApiName {
-    type Err = NameError;
-
-    fn from_str(text: &str) -> Result<ApiName, NameError> {
-        let parts = || {
-            let (rest, direction) = text.rsplit_once('.')?;
-            let (rest, index) = rest.rsplit_once('.')?;
-            let (prefix, api) = rest.rsplit_once('.')?;
-            Some((prefix, api, parse_index(index)?, Direction::from_word(direction)?))
-        };
-        let (prefix, api, index, direction) = parts().ok_or_else(|| not_an_api(text.to_owned()))?;
-        ApiName::new(prefix, api, index, direction)
+        write!(f, "{}.{}.{}", self.stem, self.index, self.direction.as_str())
     }
 }

@@ -1,14 +1,14 @@
-//! What records, tensor files and directories of a dump are called.
+//! What records and directories of a dump are called.
 //!
-//! Every name reads back from its text. The forms of records differ in their last segment (`forward`, a number,
-//! `debug`), so a name is of one kind only.
+//! Names are made and taken apart here and nowhere else. They borrow their text, so taking one apart costs no memory. Every
+//! name reads back from its text: the forms of records differ in their last segment (`forward`, a number, `debug`), so a name
+//! is of one kind only; a text of no known form stays what it is.
 
 mod api;
 mod functions;
 mod module;
 mod place;
 mod record;
-mod tensor_file;
 #[cfg(test)]
 mod tests;
 
@@ -16,9 +16,8 @@ pub use self::api::{ApiName, SCOPE_PREFIXES, is_api_scope_end};
 pub use self::functions::{Filling, filling, returns_unwritten_memory};
 pub(crate) use self::module::is_of_module;
 pub use self::module::{ModuleKind, ModuleName, ModulePass, is_module_scope_end};
-pub use self::place::{Rank, Step};
+pub use self::place::{Rank, Step, is_process_dir};
 pub use self::record::{RecordName, SavedName};
-pub use self::tensor_file::{Category, TensorFileName, TensorFormat, TensorPlace};
 use crate::words::words;
 
 words! {
@@ -31,16 +30,28 @@ words! {
     }
 }
 
-/// A text that is not the name it should be, or parts that make no name.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is not {what}, which has the form {form}")]
-pub struct NameError {
-    /// The text, or the text the parts would make.
-    pub text: String,
-    /// What it should be.
-    pub what: &'static str,
-    /// How such a name looks.
-    pub form: &'static str,
+words! {
+    /// The part of a record a value belongs to, as tensor files call it.
+    Category {
+        /// Positional inputs; `input_args` in records.
+        Input = "input",
+        /// Keyword inputs; `input_kwargs` in records.
+        Kwargs = "kwargs",
+        /// Outputs.
+        Output = "output",
+        /// Parameters of a module.
+        Parameters = "parameters",
+    }
+}
+
+words! {
+    /// The format of tensor files, by their extension.
+    TensorFormat {
+        /// A zip archive with a pickle, of which `torch.load` makes a tensor.
+        Pt = "pt",
+        /// An array of numpy.
+        Npy = "npy",
+    }
 }
 
 /// A call number as it is written: no sign, no leading zero.

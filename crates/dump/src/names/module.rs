@@ -1,9 +1,8 @@
 //! Names of module calls.
 
 use std::fmt;
-use std::str::FromStr;
 
-use super::{Direction, NameError, all_digits, parse_index};
+use super::{Direction, all_digits, parse_index};
 use crate::words::words;
 
 words! {
@@ -59,13 +58,29 @@ impl ModulePass {
             Direction::Backward => ModulePass::Backward(index),
         }
     }
+
+    /// Forward or backward; gradients of parameters are of the backward pass.
+    pub fn direction(self) -> Direction {
+        match self {
+            ModulePass::Forward(_) => Direction::Forward,
+            ModulePass::Backward(_) | ModulePass::ParametersGrad(_) => Direction::Backward,
+        }
+    }
+
+    /// The number of the call, if it has one.
+    pub fn index(self) -> Option<u64> {
+        match self {
+            ModulePass::Forward(index) | ModulePass::Backward(index) => Some(index),
+            ModulePass::ParametersGrad(index) => index,
+        }
+    }
 }
 
 impl fmt::Display for ModulePass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ModulePass::Forward(index) => write!(f, "{}.{index}", Direction::Forward),
-            ModulePass::Backward(index) => write!(f, "{}.{index}", Direction::Backward),
+            ModulePass::Forward(index) => write!(f, "{}.{index}", Direction::Forward.as_str()),
+            ModulePass::Backward(index) => write!(f, "{}.{index}", Direction::Backward.as_str()),
             ModulePass::ParametersGrad(None) => f.write_str(PARAMETERS_GRAD),
             ModulePass::ParametersGrad(Some(index)) => write!(f, "{PARAMETERS_GRAD}.{index}"),
         }
@@ -73,43 +88,51 @@ impl fmt::Display for ModulePass {
 }
 
 /// One record of a module: `Module.layers.0.fc1.Linear.forward.0`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct ModuleName {
-    kind: ModuleKind,
-    qualified: String,
-    class: String,
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ModuleName<'a> {
+    stem: &'a str,
     pass: ModulePass,
 }
 
-impl ModuleName {
-    /// A name from its parts. The qualified name is the path below the model, preceded by the model's number where
-    /// there is a list of models; a class's name has no dots.
-    pub fn new(
-        kind: ModuleKind,
-        qualified: impl Into<String>,
-        class: impl Into<String>,
-        pass: ModulePass,
-    ) -> Result<ModuleName, NameError> {
-        let name = ModuleName { kind, qualified: qualified.into(), class: class.into(), pass };
-        if name.qualified.is_empty() || name.class.is_empty() || name.class.contains('.') {
-            return Err(not_a_module(name.to_string()));
-        }
-        Ok(name)
+impl<'a> ModuleName<'a> {
+    /// The name of a record of the module `stem`: `Module.layers.0.fc1.Linear`.
+    pub fn new(stem: &'a str, pass: ModulePass) -> ModuleName<'a> {
+        ModuleName { stem, pass }
+    }
+
+    /// A name as it is written; nothing if it is none of a module's record.
+    pub fn parse(text: &'a str) -> Option<ModuleName<'a>> {
+        let (kind, _) = text.split_once('.')?;
+        ModuleKind::from_word(kind)?;
+        let (stem, pass) = split_pass(text)?;
+        let name = ModuleName { stem, pass };
+        (!name.qualified().is_empty() && !name.class().is_empty()).then_some(name)
+    }
+
+    /// The module without the pass: `Module.layers.0.fc1.Linear`.
+    pub fn stem(&self) -> &'a str {
+        self.stem
     }
 
     /// What the framework calls it.
     pub fn kind(&self) -> ModuleKind {
-        self.kind
+        let kind = self.stem.split_once('.').and_then(|(kind, _)| ModuleKind::from_word(kind));
+        kind.unwrap_or(ModuleKind::Module)
     }
 
-    /// The path below the model.
-    pub fn qualified(&self) -> &str {
-        &self.qualified
+    /// The path below the model, preceded by the model's number where there is a list of models.
+    pub fn qualified(&self) -> &'a str {
+        self.path_and_class().0
     }
 
-    /// The class.
-    pub fn class(&self) -> &str {
-        &self.class
+    /// The class; its name has no dots.
+    pub fn class(&self) -> &'a str {
+        self.path_and_class().1
+    }
+
+    fn path_and_class(&self) -> (&'a str, &'a str) {
+        let below = self.stem.split_once('.').map_or("", |(_, below)| below);
+        below.rsplit_once('.').unwrap_or(("", below))
     }
 
     /// Which record of the module it is.
@@ -119,39 +142,14 @@ impl ModuleName {
 
     /// Another record of the same module.
     #[must_use]
-    pub fn with_pass(mut self, pass: ModulePass) -> ModuleName {
-        self.pass = pass;
-        self
+    pub fn with_pass(self, pass: ModulePass) -> ModuleName<'a> {
+        ModuleName { pass, ..self }
     }
 }
 
-fn not_a_module(text: String) -> NameError {
-    NameError {
-        text,
-        what: "the name of a module's record",
-        form: "Module.name.Class.forward.0 or Module.name.Class.parameters_grad",
-    }
-}
-
-impl fmt::Display for ModuleName {
+impl fmt::Display for ModuleName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}.{}.{}", self.kind, self.qualified, self.class, self.pass)
-    }
-}
-
-impl FromStr for ModuleName {
-    type Err = NameError;
-
-    fn from_str(text: &str) -> Result<ModuleName, NameError> {
-        let parts = || {
-            let (kind, rest) = text.split_once('.')?;
-            let kind = ModuleKind::from_word(kind)?;
-            let (rest, pass) = split_pass(rest)?;
-            let (qualified, class) = rest.rsplit_once('.')?;
-            Some((kind, qualified, class, pass))
-        };
-        let (kind, qualified, class, pass) = parts().ok_or_else(|| not_a_module(text.to_owned()))?;
-        ModuleName::new(kind, qualified, class, pass)
+        write!(f, "{}.{}", self.stem, self.pass)
     }
 }
 

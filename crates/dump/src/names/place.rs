@@ -1,13 +1,19 @@
 //! Directories of a dump: `step3/rank0`.
 
 use std::fmt;
-use std::str::FromStr;
 
-use super::{NameError, parse_index};
+use super::{all_digits, parse_index};
 
 /// A step of training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Step(pub u64);
+
+impl Step {
+    /// The step whose directory is called so: `step` and a number without leading zeros.
+    pub fn of_dir(name: &str) -> Option<Step> {
+        name.strip_prefix("step").and_then(parse_index).map(Step)
+    }
+}
 
 impl fmt::Display for Step {
     /// The directory's name.
@@ -16,22 +22,26 @@ impl fmt::Display for Step {
     }
 }
 
-impl FromStr for Step {
-    type Err = NameError;
-
-    fn from_str(text: &str) -> Result<Step, NameError> {
-        let index = text.strip_prefix("step").and_then(parse_index);
-        index.map(Step).ok_or_else(|| NameError {
-            text: text.to_owned(),
-            what: "the directory of a step",
-            form: "step0",
-        })
-    }
-}
-
 /// The rank of a process; `None` where training is not distributed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Rank(pub Option<u32>);
+
+impl Rank {
+    /// The rank whose directory is called so: `rank` and a number without leading zeros, or `rank` alone.
+    pub fn of_dir(name: &str) -> Option<Rank> {
+        match name.strip_prefix("rank")? {
+            "" => Some(Rank(None)),
+            number => {
+                parse_index(number).and_then(|rank| u32::try_from(rank).ok()).map(|rank| Rank(Some(rank)))
+            }
+        }
+    }
+
+    /// Its number; that of the only process is 0.
+    pub fn number(self) -> u32 {
+        self.0.unwrap_or(0)
+    }
+}
 
 impl fmt::Display for Rank {
     /// The directory's name.
@@ -43,21 +53,7 @@ impl fmt::Display for Rank {
     }
 }
 
-impl FromStr for Rank {
-    type Err = NameError;
-
-    fn from_str(text: &str) -> Result<Rank, NameError> {
-        let rank = match text.strip_prefix("rank") {
-            Some("") => Some(Rank(None)),
-            Some(index) => {
-                parse_index(index).and_then(|rank| u32::try_from(rank).ok()).map(|rank| Rank(Some(rank)))
-            }
-            None => None,
-        };
-        rank.ok_or_else(|| NameError {
-            text: text.to_owned(),
-            what: "the directory of a rank",
-            form: "rank0, or rank for a process without one",
-        })
-    }
+/// Whether a directory is called after a process without a rank, as some versions of the reference do: `proc12`.
+pub fn is_process_dir(name: &str) -> bool {
+    name.strip_prefix("proc").is_some_and(all_digits)
 }

@@ -1,35 +1,43 @@
 //! Names of records, whatever they are of.
 
 use std::fmt;
-use std::str::FromStr;
 
-use super::{ApiName, ModuleName, NameError, parse_index};
+use super::{ApiName, Direction, ModuleName, ModulePass, parse_index};
 
 /// The last segment of a saved variable's name.
-pub(super) const DEBUG: &str = "debug";
+const DEBUG: &str = "debug";
 
 /// A variable a script saved: `x.0.debug`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct SavedName {
-    name: String,
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SavedName<'a> {
+    name: &'a str,
+    is_gradient: bool,
     index: u64,
 }
 
-impl SavedName {
+impl<'a> SavedName<'a> {
     /// The variable a script called `name`, when it saved it for the `index`th time in a step.
-    pub fn new(name: impl Into<String>, index: u64) -> SavedName {
-        SavedName { name: name.into(), index }
+    pub fn new(name: &'a str, index: u64) -> SavedName<'a> {
+        SavedName { name, is_gradient: false, index }
     }
 
-    /// The record of its gradient: `x_grad.0.debug`. That of a variable called `x_grad` has the same name.
+    /// A name as it is written; nothing if it is none of a saved variable. That of a gradient reads as one of a variable
+    /// called `x_grad`: nobody can tell them apart.
+    pub fn parse(text: &'a str) -> Option<SavedName<'a>> {
+        let (rest, last) = text.rsplit_once('.')?;
+        let (name, index) = rest.rsplit_once('.').filter(|_| last == DEBUG)?;
+        Some(SavedName::new(name, parse_index(index)?))
+    }
+
+    /// The record of its gradient: `x_grad.0.debug`.
     #[must_use]
-    pub fn gradient(&self) -> SavedName {
-        SavedName { name: format!("{}_grad", self.name), index: self.index }
+    pub fn gradient(self) -> SavedName<'a> {
+        SavedName { is_gradient: true, ..self }
     }
 
-    /// What the script called it, with `_grad` for gradients.
-    pub fn name(&self) -> &str {
-        &self.name
+    /// What the script called it, with `_grad` for gradients that were read.
+    pub fn name(&self) -> &'a str {
+        self.name
     }
 
     /// How often it was saved before in the step.
@@ -38,80 +46,115 @@ impl SavedName {
     }
 }
 
-impl fmt::Display for SavedName {
+impl fmt::Display for SavedName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}.{DEBUG}", self.name, self.index)
-    }
-}
-
-impl FromStr for SavedName {
-    type Err = NameError;
-
-    fn from_str(text: &str) -> Result<SavedName, NameError> {
-        let parts = || {
-            let (rest, last) = text.rsplit_once('.')?;
-            let (name, index) = rest.rsplit_once('.')?;
-            parse_index(index).filter(|_| last == DEBUG).map(|index| SavedName::new(name, index))
-        };
-        parts().ok_or_else(|| NameError {
-            text: text.to_owned(),
-            what: "the name of a saved variable",
-            form: "name.0.debug",
-        })
+        let gradient = if self.is_gradient { "_grad" } else { "" };
+        write!(f, "{}{gradient}.{}.{DEBUG}", self.name, self.index)
     }
 }
 
 /// The name of any record.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum RecordName {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RecordName<'a> {
     /// Of an API call.
-    Api(ApiName),
+    Api(ApiName<'a>),
     /// Of a module.
-    Module(ModuleName),
+    Module(ModuleName<'a>),
     /// Of a saved variable.
-    Saved(SavedName),
+    Saved(SavedName<'a>),
+    /// Of none of these forms: its text.
+    Other(&'a str),
 }
 
-impl fmt::Display for RecordName {
+impl<'a> RecordName<'a> {
+    /// A name as it is written. No text is of two forms: they end differently.
+    pub fn parse(text: &'a str) -> RecordName<'a> {
+        let api = || ApiName::parse(text).map(RecordName::Api);
+        let module = || ModuleName::parse(text).map(RecordName::Module);
+        let saved = || SavedName::parse(text).map(RecordName::Saved);
+        api().or_else(module).or_else(saved).unwrap_or(RecordName::Other(text))
+    }
+
+    /// Forward or backward, where it says so. Of another form, the last segment that is one of these words.
+    pub fn direction(&self) -> Option<Direction> {
+        match self {
+            RecordName::Api(api) => Some(api.direction()),
+            RecordName::Module(module) => Some(module.pass().direction()),
+            RecordName::Saved(_) => None,
+            RecordName::Other(text) => text.rsplit('.').find_map(Direction::from_word),
+        }
+    }
+
+    /// What is called or saved, without number and direction: `Torch.exp`, `Module.fc.Linear`, `x`. Of another form, its
+    /// first two segments.
+    pub fn stem(&self) -> &'a str {
+        match self {
+            RecordName::Api(api) => api.stem(),
+            RecordName::Module(module) => module.stem(),
+            RecordName::Saved(saved) => saved.name(),
+            RecordName::Other(text) => {
+                text.match_indices('.').nth(1).map_or(*text, |(second, _)| &text[..second])
+            }
+        }
+    }
+
+    /// The function of an API call: `exp` of `Torch.exp.0.forward`. Of another form, its second segment; nothing of modules and
+    /// variables.
+    pub fn function(&self) -> &'a str {
+        match self {
+            RecordName::Api(api) => api.api(),
+            RecordName::Module(_) | RecordName::Saved(_) => "",
+            RecordName::Other(text) => text.split('.').nth(1).unwrap_or_default(),
+        }
+    }
+
+    /// The number of the call, if it has one.
+    pub fn index(&self) -> Option<u64> {
+        match self {
+            RecordName::Api(api) => Some(api.index()),
+            RecordName::Module(module) => module.pass().index(),
+            RecordName::Saved(saved) => Some(saved.index()),
+            RecordName::Other(_) => None,
+        }
+    }
+
+    /// The module whose record it is.
+    pub fn module(&self) -> Option<ModuleName<'a>> {
+        match self {
+            RecordName::Module(module) => Some(*module),
+            _ => None,
+        }
+    }
+
+    /// Whether it holds the gradients of a module's parameters.
+    pub fn is_parameter_gradient(&self) -> bool {
+        matches!(self, RecordName::Module(module) if matches!(module.pass(), ModulePass::ParametersGrad(_)))
+    }
+
+    /// The same call in the forward pass, if this is a backward call.
+    pub fn forward(&self) -> Option<RecordName<'a>> {
+        match self {
+            RecordName::Api(api) if api.direction() == Direction::Backward => {
+                Some(RecordName::Api(api.with_direction(Direction::Forward)))
+            }
+            RecordName::Module(module) => match module.pass() {
+                ModulePass::Backward(index) => {
+                    Some(RecordName::Module(module.with_pass(ModulePass::Forward(index))))
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for RecordName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RecordName::Api(name) => name.fmt(f),
             RecordName::Module(name) => name.fmt(f),
             RecordName::Saved(name) => name.fmt(f),
+            RecordName::Other(text) => f.write_str(text),
         }
-    }
-}
-
-impl FromStr for RecordName {
-    type Err = NameError;
-
-    fn from_str(text: &str) -> Result<RecordName, NameError> {
-        // No text is of two kinds: they end differently.
-        let api = || text.parse().map(RecordName::Api);
-        let module = || text.parse().map(RecordName::Module);
-        let saved = || text.parse().map(RecordName::Saved);
-        api().or_else(|_| module()).or_else(|_| saved()).map_err(|_: NameError| NameError {
-            text: text.to_owned(),
-            what: "the name of a record",
-            form: "Prefix.api.0.forward, Module.name.Class.forward.0 or name.0.debug",
-        })
-    }
-}
-
-impl From<ApiName> for RecordName {
-    fn from(name: ApiName) -> RecordName {
-        RecordName::Api(name)
-    }
-}
-
-impl From<ModuleName> for RecordName {
-    fn from(name: ModuleName) -> RecordName {
-        RecordName::Module(name)
-    }
-}
-
-impl From<SavedName> for RecordName {
-    fn from(name: SavedName) -> RecordName {
-        RecordName::Saved(name)
     }
 }

@@ -44,6 +44,11 @@ impl<'a> Pull<'a> {
         self.position
     }
 
+    /// What was gone through since an earlier [`Pull::position`].
+    pub fn since(&self, start: usize) -> &'a [u8] {
+        self.text.get(start..self.position).unwrap_or_default()
+    }
+
     /// What comes next, left where it is.
     pub fn shape(&mut self) -> Result<Shape, PullError> {
         match self.peek() {

@@ -1,7 +1,9 @@
 //! Dumps in directories that nobody reads: their names say neither step nor rank, or they stand in the wrong place.
 
-use std::fs::{self, DirEntry};
+use std::fs;
 use std::path::Path;
+
+use crate::model::is_directory;
 
 /// The files of a step and rank that hold records.
 pub const DUMP_FILES: [&str; 2] = ["dump.json", "debug.json"];
@@ -24,11 +26,6 @@ fn holds_dump_within(dir: &Path, depth: usize) -> bool {
     }
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     entries.filter(is_directory).any(|entry| holds_dump_within(&entry.path(), depth - 1))
-}
-
-/// What an entry is, the directory knows; links are looked at.
-fn is_directory(entry: &DirEntry) -> bool {
-    entry.file_type().is_ok_and(|kind| kind.is_dir() || kind.is_symlink() && entry.path().is_dir())
 }
 
 #[cfg(test)]

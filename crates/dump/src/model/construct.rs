@@ -1,13 +1,11 @@
-//! What stands beside a dump: the modules each call was made in, and the lines of code that made it.
+//! The modules each call was made in: `construct.json`.
 //!
-//! Both files may be missing or may end early; what was read before the end counts.
+//! The file may be missing or may end early; what was read before the end counts.
 
-use std::collections::{HashMap, HashSet};
-use std::hash::BuildHasher;
 use std::path::Path;
 
-use msprobe_dump::hash::{FastMap, FastSet};
-use msprobe_dump::read::{Json, Members, ReadError};
+use crate::hash::{FastMap, FastSet};
+use crate::read::{Json, Members, ReadError};
 
 /// The module call in which each record was made.
 #[derive(Debug, Default)]
@@ -60,6 +58,11 @@ impl Construct {
         self.parents.get(name).map(|parent| &**parent)
     }
 
+    /// Whether nothing is known.
+    pub fn is_empty(&self) -> bool {
+        self.parents.is_empty()
+    }
+
     /// The module calls around a record, the outermost first, without the record. A circle ends where it would begin
     /// again.
     pub fn ancestors<'a>(&'a self, name: &'a str) -> Vec<&'a str> {
@@ -76,59 +79,17 @@ impl Construct {
     }
 }
 
-/// The call stacks of some records, from stack.json of a rank's directory in its new form, `{"0": [[record, …],
-/// [frame, …]]}`, or the old one, `{record: [frame, …]}`. Reading ends when all are found; a file that ends before that
-/// is an error only if none was found.
-pub fn find_stacks<S: BuildHasher>(
-    dir: &Path,
-    names: &HashSet<&str, S>,
-) -> Result<HashMap<String, Vec<String>>, ReadError> {
-    let mut members = Members::open(&dir.join("stack.json"), "")?;
-    let mut stacks: HashMap<String, Vec<String>> = HashMap::new();
-    while stacks.len() < names.len() {
-        let member = match members.next_member() {
-            Ok(Some(member)) => member,
-            Ok(None) => break,
-            Err(error) if stacks.is_empty() => return Err(error),
-            Err(_) => break,
-        };
-        let Json::List(list) = &member.value else { continue };
-        if let [Json::List(records), Json::List(frames), ..] = list.as_slice() {
-            for record in records.iter().filter_map(Json::as_str).filter(|record| names.contains(record)) {
-                stacks.entry(record.to_owned()).or_insert_with(|| texts(frames));
-            }
-        } else if names.contains(&*member.key) {
-            stacks.insert(member.key.into_owned(), texts(list));
-        }
-    }
-    Ok(stacks)
-}
-
-fn texts(list: &[Json<'_>]) -> Vec<String> {
-    list.iter().filter_map(Json::as_str).map(str::to_owned).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
 
-    use msprobe_dump::read::ReadErrorKind;
-    use tempfile::TempDir;
-
     use super::*;
-
-    fn dir_with(file: &str, text: &str) -> TempDir {
-        let dir = tempfile::tempdir().unwrap();
-        fs::write(dir.path().join(file), text).unwrap();
-        dir
-    }
+    use crate::read::ReadErrorKind;
 
     fn construct(text: &str) -> Result<Construct, ReadError> {
-        Construct::read(dir_with("construct.json", text).path())
-    }
-
-    fn stacks(text: &str, names: &[&str]) -> Result<HashMap<String, Vec<String>>, ReadError> {
-        find_stacks(dir_with("stack.json", text).path(), &names.iter().copied().collect::<HashSet<_>>())
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("construct.json"), text).unwrap();
+        Construct::read(dir.path())
     }
 
     #[test]
@@ -165,35 +126,5 @@ mod tests {
         assert!(construct("").is_err() && construct("[]").is_err() && construct("{\"a\"").is_err());
         let missing = Construct::read(tempfile::tempdir().unwrap().path()).unwrap_err();
         assert!(matches!(missing.kind, ReadErrorKind::Io(_)));
-    }
-
-    #[test]
-    fn stacks_are_found_in_both_forms() {
-        let new =
-            stacks(r#"{"0": [["x", "a"], ["f", "g"]], "1": [["a", "b"], ["h"]]}"#, &["a", "b", "z"]).unwrap();
-        assert_eq!(new.len(), 2);
-        assert_eq!(
-            (&new["a"][..], &new["b"][..]),
-            (&["f".to_owned(), "g".to_owned()][..], &["h".to_owned()][..])
-        );
-        let old = stacks(r#"{"a": ["f", "g"], "ab": ["h"]}"#, &["a"]).unwrap();
-        assert_eq!(old["a"], ["f", "g"]);
-        assert_eq!(old.len(), 1);
-    }
-
-    #[test]
-    fn odd_stacks_are_passed_over() {
-        let odd =
-            stacks(r#"{"0": 1, "1": [["a"]], "2": ["a", "b"], "3": [], "4": [["a"], ["f", 1]]}"#, &["a"]);
-        assert_eq!(odd.unwrap()["a"], ["f"]);
-    }
-
-    #[test]
-    fn a_stack_file_that_ends_early_gives_what_came_before() {
-        let text = r#"{"0": [["a"], ["f"]], "1": [["b"], "#;
-        assert_eq!(stacks(text, &["a"]).unwrap().len(), 1);
-        assert_eq!(stacks(text, &["a", "b"]).unwrap().len(), 1);
-        assert!(stacks(text, &["b"]).is_err());
-        assert!(find_stacks(tempfile::tempdir().unwrap().path(), &HashSet::from(["a"])).is_err());
     }
 }
