@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use msprobe_compare::mapping::data_mapping;
+use msprobe_tables::mapping::data_mapping;
 
 fuzz_target!(|file: &[u8]| {
     let _ = data_mapping(&msprobe_fuzz::written("mapping.yaml", file));
