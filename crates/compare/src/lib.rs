@@ -1,10 +1,20 @@
 //! Two dumps next to each other: pairs, metrics, and the verdict about them.
 
+pub mod metrics;
 pub mod pairing;
 pub mod python_text;
 pub mod side;
-pub mod statistics;
-pub mod tensor_pair;
 pub mod verdict;
 
 use msprobe_report::{console, error};
+
+/// What the two dumps have to compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Real data: tensor files.
+    All,
+    /// Statistics.
+    Summary,
+    /// Checksums.
+    Md5,
+}

@@ -17,7 +17,7 @@ pub enum MatchMethod {
 
 impl MatchMethod {
     /// The word in reports.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             MatchMethod::Exact => "exact",
             MatchMethod::Fuzzy => "fuzzy",
@@ -41,7 +41,7 @@ pub enum Unmatched {
 
 impl Unmatched {
     /// The words in reports.
-    pub fn words(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Unmatched::Missing => "missing on the bench side",
             Unmatched::Shape => "shape differs",

@@ -30,9 +30,9 @@ pub(super) fn common_directories(
     let common: Vec<Numbered> = ours.into_iter().filter(|one| theirs.contains(one)).collect();
     if common.is_empty() {
         let message = format!("no matched {prefix}s for comparison, please dump data in same configuration");
-        let [first, second] = sides.map(Path::display);
+        let [target, golden] = sides.map(Path::display);
         return Err(CompareError::new(Code::InvalidCompareMode, message)
-            .with_hint(format!("no directory {prefix}0, {prefix}1, … is both in {first} and in {second}")));
+            .with_hint(format!("no directory {prefix}0, {prefix}1, … is both in {target} and in {golden}")));
     }
     for side in sides {
         for name in strays(side, prefix) {
@@ -182,9 +182,9 @@ pub(super) fn parameters(
     }
     if !matched {
         let message = "no matched grad_summary.csv for comparison, please dump data in same configuration";
-        let [first, second] = sides.map(Path::display);
+        let [target, golden] = sides.map(Path::display);
         return Err(CompareError::new(Code::InvalidCompareMode, message)
-            .with_hint(format!("no grad_summary_0.csv or the like is both in {first} and in {second}")));
+            .with_hint(format!("no grad_summary_0.csv or the like is both in {target} and in {golden}")));
     }
     if !has_table(0) && !has_table(1) && others.is_empty() {
         let message = format!("no grad_summary csv of {} could be read", sides[0].display());

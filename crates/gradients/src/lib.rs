@@ -169,8 +169,8 @@ pub fn compare_ranks(
     let mut refused = None;
     for rank in &ranks {
         console.info(&format!("now comparing rank {}:", rank.number));
-        let [first, second] = sides.map(|side| side.join(&rank.name));
-        match one_rank([&first, &second], Some(rank.number), &mut notes) {
+        let [target, golden] = sides.map(|side| side.join(&rank.name));
+        match one_rank([&target, &golden], Some(rank.number), &mut notes) {
             Ok(outcome) => outcomes.push((outcome, options.output.join(&rank.name))),
             Err(error) if ranks.len() == 1 => return Err(error),
             Err(error) => {

@@ -40,9 +40,9 @@ pub struct Place {
     pub id: i64,
 }
 
-/// The six figures of a pair of arrays, as tables show them.
+/// The six metrics of a pair of arrays, as tables show them.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Figures {
+pub struct Metrics {
     /// Share of equal elements, 0 to 100; NaN equals nothing.
     pub same_percentage: f64,
     /// Row-major index, in the block both sides have, of the first element that is not equal.
@@ -71,14 +71,14 @@ pub struct Row {
     /// The shape of the block that was compared.
     pub compared: Vec<usize>,
     /// What tables show.
-    pub figures: Figures,
+    pub metrics: Metrics,
     /// NaNs in the compared block.
     pub nan_counts: [u64; 2],
     /// Like `first_mismatch_index`, but NaN against NaN is no difference.
     pub first_difference: Option<u64>,
 }
 
-/// A pair the tables have no figures for, bools or no elements, that could be compared all the same.
+/// A pair the tables have no metrics for, bools or no elements, that could be compared all the same.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bare {
     /// Where both were saved.
@@ -111,7 +111,7 @@ pub struct KeyComparison {
     pub present: [bool; 2],
     /// Pairs, in order of their place.
     pub rows: Vec<Row>,
-    /// Pairs without figures that could be compared, in order of their place.
+    /// Pairs without metrics that could be compared, in order of their place.
     pub bare: Vec<Bare>,
     /// Pairs that could not be compared, in order of their place.
     pub failures: Vec<Failure>,

@@ -13,9 +13,9 @@ use msprobe_tensor::{DType, PairMetrics, TensorView, compare_pair, on_this_threa
 use rayon::prelude::*;
 
 use super::tree::{Arrays, find_everything};
-use super::{Bare, Comparison, Failure, Figures, KeyComparison, Place, Row};
+use super::{Bare, Comparison, Failure, KeyComparison, Metrics, Place, Row};
 
-/// Why two arrays have no figures, in numpy's words.
+/// Why two arrays have no metrics, in numpy's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Incomparable {
     /// Bools cannot be subtracted.
@@ -36,12 +36,12 @@ pub enum Incomparable {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
     /// What tables show.
-    pub figures: Figures,
+    pub metrics: Metrics,
     /// The shape of the block that was compared.
     pub compared: Vec<usize>,
     /// NaNs in the compared block.
     pub nan_counts: [u64; 2],
-    /// Like `figures.first_mismatch_index`, but NaN against NaN is no difference.
+    /// Like `metrics.first_mismatch_index`, but NaN against NaN is no difference.
     pub first_difference: Option<u64>,
 }
 
@@ -90,20 +90,20 @@ fn measure(a: &TensorView<'_>, b: &TensorView<'_>) -> Result<Measured, Incompara
     let metrics = compare_pair(a, b).map_err(|error| Incomparable::Layout(error.to_string()))?;
     let metrics = metrics.ok_or(Incomparable::Empty)?;
     Ok(Measured {
-        figures: figures(&metrics).ok_or(Incomparable::Bools)?,
+        metrics: of_pair(&metrics).ok_or(Incomparable::Bools)?,
         compared: a.shape().to_vec(),
         nan_counts: [metrics.target_non_finite.nan, metrics.golden_non_finite.nan],
         first_difference: metrics.first_difference,
     })
 }
 
-fn figures(metrics: &PairMetrics) -> Option<Figures> {
-    let scaled = metrics.scaled?;
+fn of_pair(pair: &PairMetrics) -> Option<Metrics> {
+    let scaled = pair.scaled?;
     // In this order: 2 of 3 are 66.66666666666666, not …67.
-    let percentage = |elements: u64| metrics.share(elements) * 100.0;
-    Some(Figures {
-        same_percentage: percentage(metrics.equal_count),
-        first_mismatch_index: metrics.first_mismatch,
+    let percentage = |elements: u64| pair.share(elements) * 100.0;
+    Some(Metrics {
+        same_percentage: percentage(pair.equal_count),
+        first_mismatch_index: pair.first_mismatch,
         max_abs_error: scaled.max_abs_error,
         max_relative_error: scaled.max_relative_error,
         percentage_within_thousandth: percentage(scaled.within_thousandth),
@@ -113,10 +113,10 @@ fn figures(metrics: &PairMetrics) -> Option<Figures> {
 
 /// Compares the `data` directories of two runs, on the current thread pool. Keys are in order of their names.
 pub fn compare_keys(dirs: [&Path; 2], console: &dyn Console) -> Result<Comparison, CompareError> {
-    let [first, second] = dirs;
-    let (first, second) = (find_everything(first, console)?, find_everything(second, console)?);
-    let mut comparison = compare_found([first.arrays, second.arrays], console);
-    comparison.unread = [first.unread, second.unread, comparison.unread].concat();
+    let [target, golden] = dirs;
+    let (target, golden) = (find_everything(target, console)?, find_everything(golden, console)?);
+    let mut comparison = compare_found([target.arrays, golden.arrays], console);
+    comparison.unread = [target.unread, golden.unread, comparison.unread].concat();
     Ok(comparison)
 }
 
@@ -124,10 +124,10 @@ pub fn compare_keys(dirs: [&Path; 2], console: &dyn Console) -> Result<Compariso
 pub fn compare_found(runs: [Arrays; 2], console: &dyn Console) -> Comparison {
     let mut unread = Vec::new();
     let names: BTreeSet<String> = runs.iter().flat_map(|run| run.keys().cloned()).collect();
-    let [mut first, mut second] = runs;
+    let [mut target, mut golden] = runs;
     let (mut keys, mut pairs) = (Vec::with_capacity(names.len()), Vec::new());
     for name in names {
-        let sides = [first.remove(&name), second.remove(&name)];
+        let sides = [target.remove(&name), golden.remove(&name)];
         let present = [sides[0].is_some(), sides[1].is_some()];
         let sides = sides.map(Option::unwrap_or_default);
         let first_saved = sides.iter().find(|side| !side.is_empty()).and_then(|side| first_saved(side));
@@ -154,7 +154,7 @@ pub fn compare_found(runs: [Arrays; 2], console: &dyn Console) -> Comparison {
                 }
                 key.rows.push(side_by_side.row(pair));
             }
-            Err(Refused::NoFigures { reason, shapes, dtypes, first_difference }) => {
+            Err(Refused::NoMetrics { reason, shapes, dtypes, first_difference }) => {
                 report(&pair, &reason.to_string(), console);
                 key.bare.push(Bare { place: pair.place, shapes, dtypes, first_difference });
             }
@@ -175,12 +175,12 @@ struct Pair {
 /// Adds the pairs of one key; what is left over stands on one side only. Both sides are in order.
 fn pair_up(key: usize, sides: [Vec<(Place, PathBuf)>; 2], pairs: &mut Vec<Pair>) -> [Vec<Place>; 2] {
     let mut one_sided = [Vec::new(), Vec::new()];
-    let [first, second] = sides;
-    let (mut first, mut second) = (first.into_iter().peekable(), second.into_iter().peekable());
+    let [target, golden] = sides;
+    let (mut target, mut golden) = (target.into_iter().peekable(), golden.into_iter().peekable());
     loop {
-        let next = [first.peek(), second.peek()].into_iter().flatten().map(|(place, _)| *place).min();
+        let next = [target.peek(), golden.peek()].into_iter().flatten().map(|(place, _)| *place).min();
         let Some(place) = next else { return one_sided };
-        let (here, there) = (next_place(&mut first, place), next_place(&mut second, place));
+        let (here, there) = (next_place(&mut target, place), next_place(&mut golden, place));
         let (paired, left) = pair_place(here, there);
         pairs.extend(paired.into_iter().map(|files| Pair { key, place, files }));
         for (places, count) in one_sided.iter_mut().zip(left) {
@@ -196,19 +196,19 @@ fn next_place(side: &mut Peekable<impl Iterator<Item = (Place, PathBuf)>>, place
 
 /// Pairs the files of one place: the only ones whatever they are called, several by their names. Returns those that are
 /// left over.
-fn pair_place(mut first: Vec<PathBuf>, mut second: Vec<PathBuf>) -> (Vec<[PathBuf; 2]>, [usize; 2]) {
-    if let ([_], [_]) = (&first[..], &second[..]) {
-        return (first.into_iter().zip(second).map(|(a, b)| [a, b]).collect(), [0, 0]);
+fn pair_place(mut target: Vec<PathBuf>, mut golden: Vec<PathBuf>) -> (Vec<[PathBuf; 2]>, [usize; 2]) {
+    if let ([_], [_]) = (&target[..], &golden[..]) {
+        return (target.into_iter().zip(golden).map(|(a, b)| [a, b]).collect(), [0, 0]);
     }
     let mut paired = Vec::new();
-    first.retain(|file| {
-        let partner = second.iter().position(|other| other.file_name() == file.file_name());
+    target.retain(|file| {
+        let partner = golden.iter().position(|other| other.file_name() == file.file_name());
         if let Some(partner) = partner {
-            paired.push([file.clone(), second.remove(partner)]);
+            paired.push([file.clone(), golden.remove(partner)]);
         }
         partner.is_none()
     });
-    (paired, [first.len(), second.len()])
+    (paired, [target.len(), golden.len()])
 }
 
 /// When the arrays of the lowest step were written.
@@ -229,14 +229,14 @@ struct SideBySide {
 
 impl SideBySide {
     fn row(self, pair: Pair) -> Row {
-        let Measured { figures, compared, nan_counts, first_difference } = self.measured;
+        let Measured { metrics, compared, nan_counts, first_difference } = self.measured;
         Row {
             place: pair.place,
             files: pair.files,
             shapes: self.shapes,
             dtypes: self.dtypes,
             compared,
-            figures,
+            metrics,
             nan_counts,
             first_difference,
         }
@@ -249,8 +249,8 @@ enum Refused {
     Link(usize),
     /// The file of that side cannot be read.
     Unreadable(usize, String),
-    /// Both can, and the tables have no figures for them.
-    NoFigures {
+    /// Both can, and the tables have no metrics for them.
+    NoMetrics {
         reason: Incomparable,
         shapes: [Vec<usize>; 2],
         dtypes: [DType; 2],
@@ -262,8 +262,8 @@ enum Refused {
 
 /// Says why a pair has no row, in words scripts know.
 fn report(pair: &Pair, reason: &str, console: &dyn Console) {
-    let [first, second] = &pair.files;
-    console.error(&format!("Error comparing {} and {}: {reason}", first.display(), second.display()));
+    let [target, golden] = &pair.files;
+    console.error(&format!("Error comparing {} and {}: {reason}", target.display(), golden.display()));
 }
 
 impl Refused {
@@ -281,7 +281,7 @@ impl Refused {
                 console.warning(&cause);
                 format!("Load numpy file {path} failed.")
             }
-            Refused::NoFigures { reason, .. } | Refused::Incomparable(reason) => reason.to_string(),
+            Refused::NoMetrics { reason, .. } | Refused::Incomparable(reason) => reason.to_string(),
         };
         report(&pair, &reason, console);
         Failure { place: pair.place, files: pair.files, reason }
@@ -320,8 +320,8 @@ fn measure_files(files: &[PathBuf; 2]) -> Result<SideBySide, Refused> {
         }
         NpyArray::open(file).map_err(|cause| Refused::Unreadable(side, cause))
     };
-    let [first, second] = files;
-    let arrays = (open(0, first)?, open(1, second)?);
+    let [target, golden] = files;
+    let arrays = (open(0, target)?, open(1, golden)?);
     let gone = |side: usize| Refused::Unreadable(side, "the file changed while it was read".to_owned());
     let a = arrays.0.view().ok_or_else(|| gone(0))?;
     let b = arrays.1.view().ok_or_else(|| gone(1))?;
@@ -330,7 +330,7 @@ fn measure_files(files: &[PathBuf; 2]) -> Result<SideBySide, Refused> {
     let trailing_bytes = [arrays.0.trailing_bytes(), arrays.1.trailing_bytes()];
     match compare_arrays(&a, &b) {
         Ok(measured) => Ok(SideBySide { shapes, dtypes, trailing_bytes, measured }),
-        // Nothing tells what the bytes are: no array without figures can be called the same.
+        // Nothing tells what the bytes are: no array without metrics can be called the same.
         Err(reason) if trailing_bytes != [0, 0] => Err(Refused::Incomparable(reason)),
         Err(reason @ (Incomparable::Bools | Incomparable::Empty)) => {
             let metrics = common_block(&a, &b, |a, b| {
@@ -338,7 +338,7 @@ fn measure_files(files: &[PathBuf; 2]) -> Result<SideBySide, Refused> {
             });
             let metrics = metrics.map_err(Refused::Incomparable)?;
             let first_difference = metrics.and_then(|metrics| metrics.first_difference);
-            Err(Refused::NoFigures { reason, shapes, dtypes, first_difference })
+            Err(Refused::NoMetrics { reason, shapes, dtypes, first_difference })
         }
         Err(reason) => Err(Refused::Incomparable(reason)),
     }

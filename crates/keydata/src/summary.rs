@@ -236,7 +236,7 @@ pub(super) fn as_json(
     let not_compared = verdict.not_compared();
     json!({
         "verdict": {
-            "status": verdict.status.word(),
+            "status": verdict.status.as_str(),
             "key": origin.map(|origin| &verdict.keys[origin.key].key.name),
             "also": origin.and_then(|origin| origin.beside).map(|key| &verdict.keys[key].key.name),
             "step": at(|place| place.step),
@@ -245,8 +245,8 @@ pub(super) fn as_json(
             "id": at(|place| place.id),
             "difference": origin.map(|origin| kind_word(origin.difference.kind)),
             "index": row.and_then(|row| row.first_difference),
-            "max_abs_error": row.map(|row| json_number(row.figures.max_abs_error)),
-            "max_relative_error": row.map(|row| json_number(row.figures.max_relative_error)),
+            "max_abs_error": row.map(|row| json_number(row.metrics.max_abs_error)),
+            "max_relative_error": row.map(|row| json_number(row.metrics.max_relative_error)),
             "look_at": verdict.look_at(),
             "phase": layers.map(|layers| layers.phase),
             "layer_switch": layers.map(|layers| layers.switch),

@@ -43,16 +43,16 @@ impl SheetRows for KeyTable<'_> {
         for shape in &row.shapes {
             sink.text(&format!("{shape:?}"));
         }
-        let figures = &row.figures;
-        put(figures.same_percentage, sink);
-        match figures.first_mismatch_index {
+        let metrics = &row.metrics;
+        put(metrics.same_percentage, sink);
+        match metrics.first_mismatch_index {
             Some(index) => sink.integer(index.into()),
             None => sink.empty(),
         }
-        put(figures.max_abs_error, sink);
-        put(figures.max_relative_error, sink);
-        put(figures.percentage_within_thousandth, sink);
-        put(figures.percentage_within_hundredth, sink);
+        put(metrics.max_abs_error, sink);
+        put(metrics.max_relative_error, sink);
+        put(metrics.percentage_within_thousandth, sink);
+        put(metrics.percentage_within_hundredth, sink);
     }
 }
 
@@ -97,7 +97,7 @@ fn pages(rows: &[Row], most: usize) -> Vec<(String, KeyTable<'_>)> {
 mod tests {
     use std::path::PathBuf;
 
-    use super::super::{Figures, Place};
+    use super::super::{Metrics, Place};
     use super::*;
     use msprobe_report::Words;
 
@@ -108,7 +108,7 @@ mod tests {
             shapes: [vec![2, 5], vec![]],
             dtypes: [msprobe_tensor::DType::F32; 2],
             compared: vec![1],
-            figures: Figures {
+            metrics: Metrics {
                 same_percentage: 0.1 + 0.2,
                 first_mismatch_index: Some(7),
                 max_abs_error: f64::NAN,
@@ -129,8 +129,8 @@ mod tests {
         let expected =
             ["1", "2", "3", "4", "'[2, 5]'", "'[]'", "0.3", "7", "-", "'inf'", "100", "66.66666666666666"];
         assert_eq!(words.0, expected);
-        rows[0].figures.first_mismatch_index = None;
-        rows[0].figures.max_abs_error = f64::INFINITY;
+        rows[0].metrics.first_mismatch_index = None;
+        rows[0].metrics.max_abs_error = f64::INFINITY;
         let mut words = Words::default();
         KeyTable(&rows).cells(0, &mut words);
         assert_eq!(words.0[7..9], ["-", "'inf'"]);

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use msprobe_tensor::DType;
 
 use super::verdict::{Kind, Status, Verdict, judge};
-use super::{Bare, Comparison, Failure, Figures, KeyComparison, Place, Row};
+use super::{Bare, Comparison, Failure, KeyComparison, Metrics, Place, Row};
 
 fn place(step: i64, rank: i64, micro_step: i64, id: i64) -> Place {
     Place { step, rank, micro_step, id }
@@ -20,7 +20,7 @@ fn row(place: Place, first_difference: Option<u64>) -> Row {
         shapes: [vec![4], vec![4]],
         dtypes: [DType::F32; 2],
         compared: vec![4],
-        figures: Figures {
+        metrics: Metrics {
             same_percentage: if same { 100.0 } else { 75.0 },
             first_mismatch_index: first_difference,
             max_abs_error: if same { 0.0 } else { 0.5 },
@@ -198,8 +198,8 @@ fn a_rank_of_one_run_is_not_blamed_either() {
 fn nan_on_both_sides_is_told_but_no_difference() {
     let mut loss = key("loss", &[]);
     loss.rows[3].nan_counts = [1, 1];
-    loss.rows[3].figures.first_mismatch_index = Some(0);
-    loss.rows[3].figures.max_abs_error = f64::NAN;
+    loss.rows[3].metrics.first_mismatch_index = Some(0);
+    loss.rows[3].metrics.max_abs_error = f64::NAN;
     let keys = [loss];
     let verdict = judged(&keys);
     assert_eq!(verdict.status, Status::Identical);
@@ -247,7 +247,7 @@ fn another_dtype_is_not_identical() {
 }
 
 #[test]
-fn bools_and_empty_arrays_are_compared_without_figures() {
+fn bools_and_empty_arrays_are_compared_without_metrics() {
     let bare = |shapes: [Vec<usize>; 2], first_difference| {
         let mut flags = key("flags", &[]);
         flags.rows.clear();

@@ -132,7 +132,7 @@ impl Verdict<'_> {
         let Some(row) = origin.difference.row.and_then(|row| summary.key.rows.get(row)) else {
             return lines;
         };
-        lines.push(figures(row));
+        lines.push(row_text(row));
         if flow::holds_tokens(&summary.key.name)
             && let Some(parting) = parting(row)
         {
@@ -292,22 +292,22 @@ pub(super) fn differs(row: &Row) -> bool {
     row.first_difference.is_some() || row.shapes[0] != row.shapes[1]
 }
 
-fn figures(row: &Row) -> String {
-    let figures = &row.figures;
+fn row_text(row: &Row) -> String {
+    let metrics = &row.metrics;
     let mut text = if row.shapes[0] == row.shapes[1] {
         String::new()
     } else {
         format!("Shapes {:?} and {:?}. ", row.shapes[0], row.shapes[1])
     };
-    let _ = write!(text, "{} % of the elements are the same", short_number(figures.same_percentage));
+    let _ = write!(text, "{} % of the elements are the same", short_number(metrics.same_percentage));
     if let Some(index) = row.first_difference {
         let _ = write!(text, ", the first that is not has index {index}");
     }
     let _ = write!(
         text,
         "; largest absolute error {}, largest relative error {}.",
-        short_number(figures.max_abs_error),
-        short_number(figures.max_relative_error)
+        short_number(metrics.max_abs_error),
+        short_number(metrics.max_relative_error)
     );
     text
 }

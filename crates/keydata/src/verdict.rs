@@ -25,7 +25,7 @@ pub enum Status {
 
 impl Status {
     /// For machines.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Status::Identical => "identical",
             Status::Incomplete => "incomplete",
@@ -70,7 +70,7 @@ pub(super) struct KeySummary<'a> {
     pub(super) differing: usize,
     /// Smallest share of equal elements, 0 to 100.
     pub(super) least_same_percentage: Option<f64>,
-    /// Largest figures of all rows, NaN left aside.
+    /// Largest metrics of all rows, NaN left aside.
     pub(super) max_abs_error: Option<f64>,
     /// See `max_abs_error`.
     pub(super) max_relative_error: Option<f64>,
@@ -313,9 +313,9 @@ fn summarise<'a>(key: &'a KeyComparison, position: usize, common: &Common) -> Ke
         first: differences.iter().min_by_key(|difference| difference.place).copied(),
         earliest: differences.iter().min_by_key(|difference| moment(position, difference.place)).copied(),
         differing: differing_rows().count(),
-        least_same_percentage: key.rows.iter().map(|row| row.figures.same_percentage).reduce(f64::min),
-        max_abs_error: largest(|row| row.figures.max_abs_error),
-        max_relative_error: largest(|row| row.figures.max_relative_error),
+        least_same_percentage: key.rows.iter().map(|row| row.metrics.same_percentage).reduce(f64::min),
+        max_abs_error: largest(|row| row.metrics.max_abs_error),
+        max_relative_error: largest(|row| row.metrics.max_relative_error),
         nan_counts: [0, 1].map(|run| key.rows.iter().map(|row| row.nan_counts[run]).sum()),
         other_dtype,
     }

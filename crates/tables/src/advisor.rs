@@ -1,9 +1,9 @@
 //! The advisor file: the first row whose accuracy is not reached, and what to look at.
 
-use msprobe_compare::statistics::Mode;
 use msprobe_report::console::Console;
 
-use crate::table::Table;
+use crate::metrics::Accuracy;
+use crate::table::{RowResult, Table};
 
 const FORWARD_INPUT: &str = "1. Analyze the model to view the input source.\n\
     2. Check whether an inplace API causes the output result to overwrite the input result. That is, the fault is \
@@ -20,22 +20,14 @@ const MAY_VARY: [&str; 6] = ["conv2d", "conv3d", "matmul", "nll_loss", "layer_no
 
 /// Text of the advisor file for a table.
 pub fn advice(table: &Table<'_>, console: &dyn Console) -> String {
-    let failing = match table.mode {
-        Mode::All => "No",
-        Mode::Summary => "Warning",
-        Mode::Md5 => "Different",
-    };
-    if table.mode == Mode::All {
-        for (row, pair) in table.pairs.iter().enumerate() {
-            if table.result(row) == "Unmatched" {
-                let name = &table.leaves(pair).0.name;
-                console.warning(&format!(
-                    "The tensor name matches but the shape or dtype does not match: {name}"
-                ));
-            }
+    for (row, pair) in table.pairs.iter().enumerate() {
+        if table.result(row) == RowResult::Accuracy(Accuracy::Unmatched) {
+            let name = &table.leaves(pair).0.name;
+            console
+                .warning(&format!("The tensor name matches but the shape or dtype does not match: {name}"));
         }
     }
-    let Some(row) = (0..table.pairs.len()).find(|&row| table.result(row) == failing) else {
+    let Some(row) = (0..table.pairs.len()).find(|&row| table.result(row).is_failure()) else {
         console.info("All data from api input/output accuracy reached");
         return entries("NA", "NA", ALL_REACHED);
     };

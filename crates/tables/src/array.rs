@@ -15,7 +15,7 @@ pub(crate) fn shape_text(shape: &[usize]) -> String {
 }
 
 /// Maximum, minimum, mean and L2 norm in the dtype numpy gives them; empty cells where there are none.
-pub(crate) fn figures(view: &TensorView<'_>) -> [Cell; 4] {
+pub(crate) fn statistics_cells(view: &TensorView<'_>) -> [Cell; 4] {
     let dtype = view.dtype();
     let mut stats = statistics(view);
     if dtype == DType::Bool && stats.count > 0 {
@@ -77,15 +77,18 @@ mod tests {
     }
 
     #[test]
-    fn figures_of_bools_and_scalars() {
+    fn statistics_of_bools_and_scalars() {
         let bools = TensorView::contiguous(DType::Bool, vec![4], &[1, 0, 0, 0]).unwrap();
         let expected = [Cell::Bool(true), Cell::Bool(false), Cell::Float(0.25), Cell::Float(1.0)];
-        assert_eq!(figures(&bools), expected);
+        assert_eq!(statistics_cells(&bools), expected);
         let bytes = (-2f32).to_le_bytes();
         let scalar = TensorView::contiguous(DType::F32, vec![], &bytes).unwrap();
         let negative = Cell::Float(-2.0);
-        assert_eq!(figures(&scalar), [negative.clone(), negative.clone(), negative, Cell::Float(2.0)]);
+        assert_eq!(
+            statistics_cells(&scalar),
+            [negative.clone(), negative.clone(), negative, Cell::Float(2.0)]
+        );
         let none = TensorView::contiguous(DType::F32, vec![0], &[]).unwrap();
-        assert_eq!(figures(&none), [Cell::Empty, Cell::Empty, Cell::Empty, Cell::Empty]);
+        assert_eq!(statistics_cells(&none), [Cell::Empty, Cell::Empty, Cell::Empty, Cell::Empty]);
     }
 }

@@ -5,9 +5,8 @@ use std::fs::File;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use msprobe_compare::python_text::{float_repr, list_of_texts};
-use msprobe_compare::tensor_pair::METRIC_HEADERS;
-use msprobe_compare::tensor_pair::{MetricCell, NOT_JUDGED, TensorComparison, compare_tensors};
+use msprobe_compare::metrics::{Note, TensorComparison, compare_tensors};
+use msprobe_compare::python_text::list_of_texts;
 use msprobe_report::Cell;
 use msprobe_report::console::{Console, LimitedWarnings};
 use msprobe_report::error::{Code, CompareError};
@@ -16,9 +15,10 @@ use msprobe_tensor::DType;
 use msprobe_tensor::files::NpyArray;
 use rayon::prelude::*;
 
-use crate::array::{figures, number_text, shape_text};
+use crate::array::{number_text, shape_text, statistics_cells};
 use crate::directories::{Directory, walk};
-use crate::table::{COMMON_HEADERS, STATISTICS_HEADERS};
+use crate::metrics::{Accuracy, METRIC_HEADERS, NOT_JUDGED, in_columns, message, metric_text};
+use crate::table::{COMMON_HEADERS, STATISTICS_HEADERS, python_bool};
 
 /// The columns of a result, in order.
 pub fn headers() -> Vec<&'static str> {
@@ -30,29 +30,30 @@ pub fn headers() -> Vec<&'static str> {
 /// Files of one name, by index.
 type Groups = BTreeMap<String, Vec<PathBuf>>;
 
-/// Compares every directory beneath `npu` that holds arrays with the one of the same name beneath `bench`, and writes
+/// Compares every directory beneath `target` that holds arrays with the one of the same name beneath `golden`, and writes
 /// `result.csv` into the directory of that name beneath `output`. `map` has the names arrays have on the other side.
 pub fn compare_common_dirs(
-    npu: &Path,
-    bench: &Path,
+    target: &Path,
+    golden: &Path,
     map: &[(String, String)],
     output: &Path,
     console: &dyn Console,
 ) -> Result<Vec<PathBuf>, CompareError> {
-    let (npu, bench) = (without_dots(npu), without_dots(bench));
-    let golden_tree: BTreeMap<PathBuf, Directory> = walk(&bench, console)
+    let (target_root, golden_root) = (without_dots(target), without_dots(golden));
+    let golden_tree: BTreeMap<PathBuf, Directory> = walk(&golden_root, console)
         .into_iter()
-        .filter_map(|directory| Some((directory.path.strip_prefix(&bench).ok()?.to_owned(), directory)))
+        .filter_map(|directory| Some((directory.path.strip_prefix(&golden_root).ok()?.to_owned(), directory)))
         .collect();
     let mut written = Vec::new();
-    for directory in walk(&npu, console) {
+    for directory in walk(&target_root, console) {
         let targets = groups(&directory);
-        let Some(relative) = directory.path.strip_prefix(&npu).ok().filter(|_| !targets.is_empty()) else {
+        let Some(relative) = directory.path.strip_prefix(&target_root).ok().filter(|_| !targets.is_empty())
+        else {
             continue;
         };
         let Some(golden) = golden_tree.get(relative) else {
-            let (path, bench) = (directory.path.display(), bench.display());
-            console.warning(&format!("{path} has no counterpart in {bench}, it is left out"));
+            let (path, golden) = (directory.path.display(), golden_root.display());
+            console.warning(&format!("{path} has no counterpart in {golden}, it is left out"));
             continue;
         };
         let rows = rows(&targets, &groups(golden), map, console);
@@ -62,7 +63,11 @@ pub fn compare_common_dirs(
         written.push(path);
     }
     if written.is_empty() {
-        let message = format!("no directory of {} with .npy files is in {}", npu.display(), bench.display());
+        let message = format!(
+            "no directory of {} with .npy files is in {}",
+            target_root.display(),
+            golden_root.display()
+        );
         return Err(CompareError::new(Code::InvalidPath, message)
             .with_hint("give two directories with the same step and rank directories in them"));
     }
@@ -129,11 +134,12 @@ fn row(
     let golden_name = golden.map_or_else(|| "N/A".to_owned(), |path| path.display().to_string());
     let target_name = target.display().to_string();
     let comparison = match (golden, &target_view, &golden_view) {
-        (None, ..) => TensorComparison::no_bench(),
+        (None, ..) => TensorComparison::refused(Note::NoGolden),
         (_, Some(target), Some(golden)) => compare_tensors(target, golden),
-        _ => TensorComparison::not_read(&target_name, &golden_name),
+        _ => TensorComparison::refused(Note::NotRead([target_name.clone(), golden_name.clone()])),
     };
-    if comparison.accuracy == "None" {
+    let accuracy = Accuracy::of(&comparison.metrics);
+    if accuracy == Accuracy::NotJudged {
         not_judged.warning(|| NOT_JUDGED.to_owned());
     }
 
@@ -142,17 +148,14 @@ fn row(
     let mut row = vec![inert(name)];
     row.extend(views.map(|view| or_missing(view.as_ref().map(|view| view.dtype().numpy_name().to_owned()))));
     row.extend(views.map(|view| or_missing(view.as_ref().map(|view| shape_text(view.shape())))));
-    row.extend(comparison.metrics.map(|cell| match cell {
-        MetricCell::Number(value) => float_repr(value),
-        MetricCell::Text(text) => text.to_owned(),
-    }));
+    row.extend(in_columns(&comparison.metrics).map(metric_text));
     for view in views {
         match view {
-            Some(view) => row.extend(figures(view).map(|figure| text(&figure, view.dtype()))),
+            Some(view) => row.extend(statistics_cells(view).map(|cell| text(&cell, view.dtype()))),
             None => row.extend(std::iter::repeat_n("N/A".to_owned(), 4)),
         }
     }
-    row.extend([comparison.accuracy.to_owned(), comparison.message]);
+    row.extend([accuracy.as_str().to_owned(), message(&comparison)]);
     row.push(list_of_texts([target_name, golden_name]));
     row
 }
@@ -162,9 +165,9 @@ fn inert(name: String) -> String {
     if name.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{name}") } else { name }
 }
 
-fn text(figure: &Cell, dtype: DType) -> String {
-    match figure {
-        Cell::Bool(value) => if *value { "True" } else { "False" }.to_owned(),
+fn text(cell: &Cell, dtype: DType) -> String {
+    match cell {
+        Cell::Bool(value) => python_bool(*value).to_owned(),
         Cell::Float(value) if value.is_nan() => String::new(),
         // Means and norms of integers are floats of their own.
         Cell::Float(value) => number_text(*value, dtype),

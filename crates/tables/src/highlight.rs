@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 
-use msprobe_report::Tone;
-
+use msprobe_compare::Mode;
+use msprobe_compare::metrics::TensorComparison;
 use msprobe_compare::pairing::RowPair;
 use msprobe_compare::side::{Leaf, Role, Scalar, Side};
-use msprobe_compare::statistics::{Difference, Mode, difference};
-use msprobe_compare::tensor_pair::{MetricCell, TensorComparison};
+use msprobe_report::Tone;
+
+use crate::table::{Difference, difference};
 
 const NOT_FINITE: &str = "maximum or minimum is nan, -inf, or inf";
 const HUGE: &str = "maximum absolute error exceeds 1e+10";
@@ -95,9 +96,9 @@ struct Rows<'a> {
 
 /// What the pair rules look at.
 #[derive(Clone, Copy)]
-struct Figures {
+struct Numbers {
     error: f64,
-    bench_max: f64,
+    golden_max: f64,
     ratio: Option<f64>,
     cosine: Option<f64>,
 }
@@ -114,7 +115,7 @@ impl Rows<'_> {
     /// `Max diff`, or `MaxAbsErr`.
     fn error(&self, row: usize) -> Option<f64> {
         match self.mode {
-            Mode::All => number(&self.tensors[row].metrics[2]),
+            Mode::All => self.tensors[row].metrics.max_abs.number(),
             _ => match difference(&self.leaf(row).statistics[0], &self.partner(row)?.statistics[0]) {
                 Difference::Number(value, _) => Some(value),
                 _ => None,
@@ -135,41 +136,41 @@ impl Rows<'_> {
         self.error(row).filter(|error| error.abs() > 1e10).map(|_| HUGE)
     }
 
-    fn figures(&self, row: usize) -> Option<Figures> {
+    fn numbers(&self, row: usize) -> Option<Numbers> {
         let numeric = |scalar: &Scalar| match scalar {
             Scalar::Bool(value) => Some(f64::from(u8::from(*value))),
             other => other.number(),
         };
         numeric(&self.leaf(row).statistics[0])?;
-        let metric = |index: usize| self.tensors.get(row).and_then(|tensor| number(&tensor.metrics[index]));
-        Some(Figures {
+        let metrics = self.tensors.get(row).map(|tensor| &tensor.metrics);
+        Some(Numbers {
             error: self.error(row)?,
-            bench_max: numeric(&self.partner(row)?.statistics[0])?,
-            ratio: metric(4),
-            cosine: metric(0),
+            golden_max: numeric(&self.partner(row)?.statistics[0])?,
+            ratio: metrics.and_then(|metrics| metrics.within_thousandth.number()),
+            cosine: metrics.and_then(|metrics| metrics.cosine.number()),
         })
     }
 
     /// Each result of a call next to each of its arguments. The first row counts as an argument whatever it is.
     fn judge_group(&self, rows: std::ops::Range<usize>, highlights: &mut Highlights) {
         let role = |row: usize| if row == rows.start { Role::Input } else { self.leaf(row).role };
-        let inputs: Vec<Figures> = rows
+        let inputs: Vec<Numbers> = rows
             .clone()
             .filter(|&row| matches!(role(row), Role::Input | Role::Parameters))
-            .filter_map(|row| self.figures(row))
+            .filter_map(|row| self.numbers(row))
             .collect();
         if inputs.is_empty() {
             return;
         }
         for row in rows.clone().filter(|&row| role(row) == Role::Output) {
-            let Some(output) = self.figures(row) else { continue };
+            let Some(output) = self.numbers(row) else { continue };
             for input in &inputs {
                 self.judge(row, *input, output, highlights);
             }
         }
     }
 
-    fn judge(&self, row: usize, input: Figures, output: Figures, highlights: &mut Highlights) {
+    fn judge(&self, row: usize, input: Numbers, output: Numbers, highlights: &mut Highlights) {
         let magnitude = |error: f64| if error.abs() < 1.0 { 0.0 } else { error.abs().log10() };
         if input.error.abs() <= output.error.abs() && magnitude(output.error) - magnitude(input.error) >= 1.0
         {
@@ -190,18 +191,11 @@ impl Rows<'_> {
             }
             return;
         }
-        let relative = |figures: Figures| (figures.error / figures.bench_max.max(f64::EPSILON)).abs();
+        let relative = |numbers: Numbers| (numbers.error / numbers.golden_max.max(f64::EPSILON)).abs();
         if relative(output) > 0.5 {
             highlights.add(row, Tone::Bad, RELATIVE_LARGE);
         } else if relative(output) > 0.1 && relative(input) < 0.01 {
             highlights.add(row, Tone::Warning, RELATIVE_GREW);
         }
-    }
-}
-
-fn number(cell: &MetricCell) -> Option<f64> {
-    match cell {
-        MetricCell::Number(value) => Some(*value),
-        MetricCell::Text(_) => None,
     }
 }

@@ -9,6 +9,7 @@ pub mod highlight;
 pub mod mapping;
 pub mod matching;
 pub mod merge_result;
+pub mod metrics;
 pub mod newest;
 pub mod run;
 pub mod static_graph;

@@ -112,8 +112,8 @@ fn older(
         return Err(usage("Argument -cm or -am is not supported in PyTorch framework"));
     }
     let config = CompareConfig::read(input)?;
-    let (npu, bench) = (&find_dump(&config.npu_path, console)?, &find_dump(&config.bench_path, console)?);
-    if npu.is_file() != bench.is_file() {
+    let (target, golden) = (&find_dump(&config.npu_path, console)?, &find_dump(&config.bench_path, console)?);
+    if target.is_file() != golden.is_file() {
         let message = "The npu_path and bench_path need to be of the same type.";
         return Err(CompareError::new(Code::InvalidCompareMode, message)
             .with_hint("give two dump.json files, or two directories"));
@@ -129,7 +129,7 @@ fn older(
         }
         Ok(())
     };
-    let outcome = if npu.is_file() {
+    let outcome = if target.is_file() {
         options.stack = match config.stack_path {
             Some(path) if args.stack_mode => StackSource::File(path),
             Some(_) => StackSource::Off,
@@ -142,19 +142,19 @@ fn older(
             }
         };
         options.log_rows |= config.log_rows.unwrap_or(false);
-        compare_dumps(npu, bench, &options, console)?
+        compare_dumps(target, golden, &options, console)?
     } else if let Some(ranks) = &config.rank_id {
         mindspore_only("rank_id")?;
         let steps = config.step_id.unwrap_or_default();
-        let files = compare_graphs(npu, bench, ranks, &steps, &options.output, console)?;
+        let files = compare_graphs(target, golden, ranks, &steps, &options.output, console)?;
         return Ok(finish_files(&files, console));
     } else if config.common {
         mindspore_only("common")?;
-        let files = compare_common_dirs(npu, bench, &config.map_dict, &options.output, console)?;
+        let files = compare_common_dirs(target, golden, &config.map_dict, &options.output, console)?;
         return Ok(finish_files(&files, console));
     } else {
         options.log_rows |= config.log_rows.unwrap_or(true);
-        compare_ranks(npu, bench, &options, console)?
+        compare_ranks(target, golden, &options, console)?
     };
     let status = finish(&outcome, &options, console)?;
     // Scripts of old take any other number for a crash, which it is where something could not be read.

@@ -10,21 +10,21 @@ use msprobe_dump::hash::{FastHasher, FastMap, FastSet};
 
 use super::errors;
 use super::sequence::common_course;
+use crate::Mode;
 use crate::pairing::MatchMethod;
 use crate::side::{Construct, Leaf, Record, Role, Side};
-use crate::statistics::Mode;
 
-/// What a record is of: `Tensor.mul` or `Module.fc.Linear`, which call, and which way.
+/// What a record is of: `Tensor.mul` or `Module.fc.Linear`, which call, and which pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct CallName<'a> {
     pub(super) base: &'a str,
     pub(super) number: Option<u64>,
-    pub(super) way: Way,
+    pub(super) pass: Pass,
 }
 
 /// The pass a record belongs to, in the order of execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Way {
+pub(super) enum Pass {
     Forward,
     Backward,
     ParametersGrad,
@@ -35,16 +35,16 @@ pub(super) enum Way {
 impl<'a> CallName<'a> {
     pub(super) fn of(name: &'a str) -> CallName<'a> {
         let number = |text: &str| text.parse().ok();
-        let other = CallName { base: name, number: None, way: Way::Other };
+        let other = CallName { base: name, number: None, pass: Pass::Other };
         let Some((rest, last)) = name.rsplit_once('.') else { return other };
         let Some((front, middle)) = rest.rsplit_once('.') else { return other };
         match (middle, last) {
-            (_, "forward") => CallName { base: front, number: number(middle), way: Way::Forward },
-            (_, "backward") => CallName { base: front, number: number(middle), way: Way::Backward },
-            ("forward", _) => CallName { base: front, number: number(last), way: Way::Forward },
-            ("backward", _) => CallName { base: front, number: number(last), way: Way::Backward },
-            (_, "parameters_grad") => CallName { base: rest, number: None, way: Way::ParametersGrad },
-            ("parameters_grad", _) => CallName { base: front, number: None, way: Way::ParametersGrad },
+            (_, "forward") => CallName { base: front, number: number(middle), pass: Pass::Forward },
+            (_, "backward") => CallName { base: front, number: number(middle), pass: Pass::Backward },
+            ("forward", _) => CallName { base: front, number: number(last), pass: Pass::Forward },
+            ("backward", _) => CallName { base: front, number: number(last), pass: Pass::Backward },
+            (_, "parameters_grad") => CallName { base: rest, number: None, pass: Pass::ParametersGrad },
+            ("parameters_grad", _) => CallName { base: front, number: None, pass: Pass::ParametersGrad },
             _ => other,
         }
     }
@@ -96,12 +96,12 @@ pub(super) fn align(
             let method = if same_name == Some(partner) { MatchMethod::Exact } else { method };
             Some((partner, method))
         } else if shifted.contains(name.base) {
-            let partner = match name.way {
-                Way::Forward => aligned.get(&record).copied(),
+            let partner = match name.pass {
+                Pass::Forward => aligned.get(&record).copied(),
                 _ => target_calls
                     .forward_of(*name)
                     .and_then(|forward| aligned.get(&forward))
-                    .and_then(|&forward| golden_calls.same_call(forward, name.way)),
+                    .and_then(|&forward| golden_calls.same_call(forward, name.pass)),
             };
             partner.map(|partner| {
                 let method =
@@ -177,7 +177,7 @@ impl<'a> Calls<'a> {
     fn of(side: &'a Side, construct: &Construct) -> Calls<'a> {
         let names: Vec<CallName<'a>> = side.records.iter().map(|record| CallName::of(&record.name)).collect();
         let mut counts = FastMap::default();
-        for name in names.iter().filter(|name| name.way == Way::Forward) {
+        for name in names.iter().filter(|name| name.pass == Pass::Forward) {
             *counts.entry(name.base).or_default() += 1;
         }
         let tokens = side
@@ -191,14 +191,14 @@ impl<'a> Calls<'a> {
     }
 
     fn forward_of(&self, name: CallName<'a>) -> Option<usize> {
-        let number = if name.way == Way::ParametersGrad { Some(0) } else { name.number };
-        self.by_name.get(&CallName { number, way: Way::Forward, ..name }).copied()
+        let number = if name.pass == Pass::ParametersGrad { Some(0) } else { name.number };
+        self.by_name.get(&CallName { number, pass: Pass::Forward, ..name }).copied()
     }
 
-    fn same_call(&self, forward: usize, way: Way) -> Option<usize> {
+    fn same_call(&self, forward: usize, pass: Pass) -> Option<usize> {
         let name = self.names.get(forward)?;
-        let number = if way == Way::ParametersGrad { None } else { name.number };
-        self.by_name.get(&CallName { number, way, ..*name }).copied()
+        let number = if pass == Pass::ParametersGrad { None } else { name.number };
+        self.by_name.get(&CallName { number, pass, ..*name }).copied()
     }
 }
 
@@ -224,9 +224,9 @@ fn shifted_bases<'a>(target: &Calls<'a>, golden: &Calls<'_>) -> HashSet<&'a str>
         .map(|(base, _)| *base)
         .collect();
     // Other records of a module have no results either, and would pass for a call that has lost them.
-    let forward = golden.names.iter().zip(&golden.tokens).filter(|(name, _)| name.way == Way::Forward);
+    let forward = golden.names.iter().zip(&golden.tokens).filter(|(name, _)| name.pass == Pass::Forward);
     let golden_tokens: FastSet<u64> = forward.map(|(_, token)| *token).collect();
-    for (record, name) in target.names.iter().enumerate().filter(|(_, name)| name.way == Way::Forward) {
+    for (record, name) in target.names.iter().enumerate().filter(|(_, name)| name.pass == Pass::Forward) {
         // The same call with other shapes is a finding, not a shift: only what exists elsewhere was shifted.
         if let Some(&other) = golden.by_name.get(name)
             && golden.tokens[other] != target.tokens[record]
@@ -241,7 +241,7 @@ fn shifted_bases<'a>(target: &Calls<'a>, golden: &Calls<'_>) -> HashSet<&'a str>
 /// Forward calls of shifted bases, by their place among all forward calls; what is left over of a base, in order.
 fn align_shifted(target: &Calls<'_>, golden: &Calls<'_>, shifted: &HashSet<&str>) -> HashMap<usize, usize> {
     let forward = |calls: &Calls<'_>| -> Vec<usize> {
-        (0..calls.names.len()).filter(|&record| calls.names[record].way == Way::Forward).collect()
+        (0..calls.names.len()).filter(|&record| calls.names[record].pass == Pass::Forward).collect()
     };
     let (targets, goldens) = (forward(target), forward(golden));
     let tokens = |calls: &Calls<'_>, records: &[usize]| -> Vec<u64> {
@@ -286,7 +286,7 @@ fn follow_values<'a>(
     let mut partners: HashMap<&'a str, Vec<(usize, usize)>> = HashMap::new();
     for (record, name) in targets.names.iter().enumerate() {
         let is_module = name.base.starts_with("Module.") || name.base.starts_with("Cell.");
-        if name.way != Way::Forward || is_module {
+        if name.pass != Pass::Forward || is_module {
             continue;
         }
         let partner = if shifted.contains(name.base) {
@@ -333,14 +333,14 @@ fn follow_values<'a>(
     }
 }
 
-/// Whether the tensors two calls get are the same by their figures, up to rounding.
+/// Whether the tensors two calls get are the same by what was measured of them, up to rounding.
 fn arguments_agree(target: &Side, record: usize, golden: &Side, partner: usize) -> bool {
     fn tensors(side: &Side, record: usize) -> impl Iterator<Item = &Leaf> {
         side.rows_of(record).iter().filter(|leaf| leaf.role == Role::Input && leaf.is_tensor())
     }
     let agree = |(target, golden): (&Leaf, &Leaf)| {
-        let has_figures = target.statistics[0].number().is_some();
-        let mode = if has_figures { Mode::Summary } else { Mode::Md5 };
+        let has_statistics = target.statistics[0].number().is_some();
+        let mode = if has_statistics { Mode::Summary } else { Mode::Md5 };
         let compared = errors::compare_values(mode, target, golden, None, 0.0, false);
         compared.error.is_none_or(|error| error.error < SAME)
     };

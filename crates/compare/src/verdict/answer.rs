@@ -1,16 +1,16 @@
 //! The answer for people, line by line: what is the matter, the culprit with its evidence, what could not be compared,
 //! the first findings, what to do next.
 
-use super::errors::Kind;
+use super::errors::DifferenceKind;
 use super::{Counts, Culprit, Finding, Status, Verdict};
-use crate::statistics::Mode;
+use crate::Mode;
 
 /// Names of one kind of gap that are shown.
 const GAPS: usize = 3;
 
 /// A record that differs, for the list of the first ones.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Noted {
+pub struct DifferingRecord {
     /// The record.
     pub name: String,
     /// Error of what went in.
@@ -102,7 +102,7 @@ impl Verdict {
         if !culprit.modules.is_empty() {
             add("module", &culprit.modules.join(" > "));
         }
-        for evidence in culprit.evidence_texts() {
+        for evidence in culprit.evidence_texts(self.mode) {
             add("evidence", &evidence);
         }
         if let Some(golden) = culprit.golden_name.as_ref().filter(|golden| **golden != culprit.name) {
@@ -145,13 +145,13 @@ impl Verdict {
     }
 
     /// An error in plain words.
-    pub(super) fn amount(&self, error: f64, kind: Option<Kind>) -> String {
+    pub(super) fn amount(&self, error: f64, kind: Option<DifferenceKind>) -> String {
         match kind {
             _ if error == 0.0 => "equal".to_owned(),
-            Some(Kind::Shape) => "another shape".to_owned(),
-            Some(Kind::NotFinite) => "NaN or Inf on one side only".to_owned(),
-            Some(Kind::Missing) => "a result is missing on one side".to_owned(),
-            Some(Kind::Checksum) => "checksums differ".to_owned(),
+            Some(DifferenceKind::Shape) => "another shape".to_owned(),
+            Some(DifferenceKind::NotFinite) => "NaN or Inf on one side only".to_owned(),
+            Some(DifferenceKind::Missing) => "a result is missing on one side".to_owned(),
+            Some(DifferenceKind::Checksum) => "checksums differ".to_owned(),
             // Of what went in the kind is not known; nothing else is infinite as often.
             None if self.mode == Mode::Md5 && error.is_infinite() => "checksums differ".to_owned(),
             _ => relative_error(error),

@@ -1,7 +1,7 @@
 //! What can be said about each row beyond its table: how it was matched, and whether its error came with its inputs.
 
 use super::align::Alignment;
-use super::errors::{Kind, RowError};
+use super::errors::{DifferenceKind, RowError, is_introduced};
 use super::gaps::GapKind;
 use super::records::{Dumps, Judged, RowResult, RowResults};
 use crate::pairing::MatchMethod;
@@ -28,7 +28,7 @@ pub enum RowOrigin {
 
 impl RowOrigin {
     /// The word in reports.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             RowOrigin::Equal => "equal",
             RowOrigin::Tolerated => "within tolerance",
@@ -51,7 +51,7 @@ pub struct RowDetail {
     /// Error as a share of the size of the values; 0 where nothing was measured.
     pub error: f64,
     /// What is different.
-    pub kind: Kind,
+    pub kind: DifferenceKind,
     /// What is tolerated.
     pub tolerance: f64,
     /// Why it could not be compared, or not fully.
@@ -63,11 +63,6 @@ pub struct RowDetail {
 }
 
 impl RowDetail {
-    /// The word for what is different.
-    pub fn kind_word(&self) -> &'static str {
-        super::records::kind_word(self.kind)
-    }
-
     /// The part of the error that did not come in.
     pub fn introduced(&self) -> f64 {
         if self.error.is_infinite() && self.inherited.is_infinite() {
@@ -106,11 +101,11 @@ pub(super) fn row_details(
         let leaf = &dumps.target.rows[row];
         let record = leaf.record as usize;
         let is_result = matches!(leaf.role, Role::Output | Role::ParametersGrad);
-        let nothing = (RowError { error: 0.0, kind: Kind::Values }, 0.0);
+        let nothing = (RowError { error: 0.0, kind: DifferenceKind::Values }, 0.0);
         let (RowError { error, kind }, tolerance) = result.error.unwrap_or(nothing);
         let inherited = if is_result { incoming[record] } else { error };
         let origin = if error > tolerance {
-            let is_introduced = is_result && error > 3.0 * inherited;
+            let is_introduced = is_result && is_introduced(error, inherited);
             if is_introduced { RowOrigin::Introduced } else { RowOrigin::Inherited }
         } else if result.gap.is_some() {
             RowOrigin::NotCompared

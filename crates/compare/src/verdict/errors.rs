@@ -6,13 +6,13 @@ use msprobe_tensor::PairMetrics;
 
 use super::gaps::GapKind;
 use super::tolerance::{Precision, are_of_one_kind};
+use crate::Mode;
+use crate::metrics::TensorComparison;
 use crate::side::{Leaf, Role, Scalar, Which};
-use crate::statistics::Mode;
-use crate::tensor_pair::TensorComparison;
 
 /// What is different about two values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum DifferenceKind {
     /// Nothing, or only numbers by some amount.
     Values,
     /// NaN or infinity on one side only, at other places, or of another sign.
@@ -25,23 +25,41 @@ pub enum Kind {
     Missing,
 }
 
+impl DifferenceKind {
+    /// The word in tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            DifferenceKind::Values => "values",
+            DifferenceKind::NotFinite => "nan or inf",
+            DifferenceKind::Shape => "shape",
+            DifferenceKind::Checksum => "checksum",
+            DifferenceKind::Missing => "missing",
+        }
+    }
+}
+
 /// How far two values are apart.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct RowError {
     /// Share of the size of the golden values; 0 if nothing differs, infinite if no number can say it.
     pub error: f64,
     /// What is different.
-    pub kind: Kind,
+    pub kind: DifferenceKind,
 }
 
 impl RowError {
-    const fn infinite(kind: Kind) -> RowError {
+    const fn infinite(kind: DifferenceKind) -> RowError {
         RowError { error: f64::INFINITY, kind }
     }
 
     const fn of_values(error: f64) -> RowError {
-        RowError { error, kind: Kind::Values }
+        RowError { error, kind: DifferenceKind::Values }
     }
+}
+
+/// Whether an error is more than what came in made of: by a factor, because rounding grows a little everywhere.
+pub(super) fn is_introduced(error: f64, incoming: f64) -> bool {
+    error > 3.0 * incoming
 }
 
 /// Weight of the largest single error against the error of the whole: one rounding step of the largest element is
@@ -107,7 +125,7 @@ fn compare_tensors(
         return Compared::gap(GapKind::Dtype, kinds_differ(&target.dtype, &golden.dtype));
     }
     if target.shape != golden.shape {
-        return Compared::measured(RowError::infinite(Kind::Shape));
+        return Compared::measured(RowError::infinite(DifferenceKind::Shape));
     }
     // Shapes without data are compared by now.
     if target.is_meta && golden.is_meta {
@@ -146,7 +164,7 @@ fn compare_tensors(
 fn compare_checksums(target: &Leaf, golden: &Leaf, floor: f64) -> Compared {
     let reason = match (target.has_checksum, golden.has_checksum) {
         (true, true) if target.md5 == golden.md5 => return equal_data(target, golden, floor),
-        (true, true) => return Compared::measured(RowError::infinite(Kind::Checksum)),
+        (true, true) => return Compared::measured(RowError::infinite(DifferenceKind::Checksum)),
         // There are no elements to have a checksum of.
         (false, false) if target.is_empty() && golden.is_empty() => {
             return Compared::measured(RowError::of_values(0.0));
@@ -185,7 +203,7 @@ const SMALLEST: f64 = f64::MIN_POSITIVE;
 
 fn real_error(pair: &PairMetrics, size: Option<f64>, floor: f64) -> RowError {
     if !pair.non_finite_agree {
-        return RowError::infinite(Kind::NotFinite);
+        return RowError::infinite(DifferenceKind::NotFinite);
     }
     if pair.bits_agree {
         return RowError::of_values(0.0);
@@ -224,7 +242,7 @@ fn statistics_error(target: &Leaf, golden: &Leaf, size: f64, floor: f64) -> RowE
         let (Some(one_value), Some(other_value)) = (value(one), value(other)) else { continue };
         let Some(difference) = difference(one, other) else { continue };
         if !one_value.is_finite() || !other_value.is_finite() {
-            return RowError::infinite(Kind::NotFinite);
+            return RowError::infinite(DifferenceKind::NotFinite);
         }
         let size = match index {
             // The norm has a size of its own, which a floor raises as it raises that of the elements.
@@ -278,12 +296,12 @@ fn scalar_error(target: &Leaf, golden: &Leaf) -> Option<RowError> {
         (Some(one_value), Some(other_value)) => {
             let Some(difference) = difference(one, other) else { return Some(RowError::of_values(0.0)) };
             if !one_value.is_finite() || !other_value.is_finite() {
-                return Some(RowError::infinite(Kind::NotFinite));
+                return Some(RowError::infinite(DifferenceKind::NotFinite));
             }
             Some(RowError::of_values(share(difference, one_value.abs().max(other_value.abs()))))
         }
         _ if texts_are_places(one, other) => None,
-        _ => Some(RowError::infinite(Kind::Values)),
+        _ => Some(RowError::infinite(DifferenceKind::Values)),
     }
 }
 

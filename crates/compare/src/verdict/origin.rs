@@ -3,27 +3,28 @@
 
 use std::collections::HashMap;
 
-use super::align::{Alignment, CallName, Way};
-use super::records::{Dumps, Figures, Judged, RowsSeen, Worst, figures, function_name};
+use super::align::{Alignment, CallName, Pass};
+use super::errors::is_introduced;
+use super::records::{Dumps, Fingerprint, Judged, RowsSeen, Worst, fingerprint, function_name};
 use super::tolerance::Precision;
 use crate::side::{Leaf, Role, Side};
 
 /// Where a difference begins.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Origin {
-    pub(super) place: Place,
+    pub(super) cause: Cause,
     /// The row that shows it.
     pub(super) evidence: Option<RowsSeen>,
 }
 
 /// The record a difference begins at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Cause {
     /// A call both runs make; what goes in agrees, what comes out does not.
     Call(usize),
-    /// As [`Place::Call`]; an argument that is no tensor differs.
+    /// As [`Cause::Call`]; an argument that is no tensor differs.
     Argument(usize),
-    /// As [`Place::Call`]; only the dtype of a result differs.
+    /// As [`Cause::Call`]; only the dtype of a result differs.
     Dtype(usize),
     /// The parameters of a module differ before anything else does.
     Parameters(usize),
@@ -49,7 +50,7 @@ pub(super) fn find_origin(
     let candidate = first_candidate(judged, parents);
     let dtype = judged.iter().position(|one| one.dtype.is_some()).map(|first| {
         let index = innermost(first, parents, judged, |one| one.dtype.is_some());
-        (index, Origin { place: Place::Dtype(index), evidence: judged[index].dtype.map(RowsSeen::both) })
+        (index, Origin { cause: Cause::Dtype(index), evidence: judged[index].dtype.map(RowsSeen::both) })
     });
     let value = value_origin(dumps, alignment, judged, parents, candidate);
     match (value, dtype) {
@@ -85,13 +86,13 @@ fn value_origin(
         let origin = trace_back(judged, index, parents);
         let origin = forward_of_backward(dumps, judged, origin).unwrap_or(origin);
         let one = &judged[origin];
-        let place = if one.argument.is_some() { Place::Argument(origin) } else { Place::Call(origin) };
-        return Some((origin, Origin { place, evidence: one.output.rows }));
+        let cause = if one.argument.is_some() { Cause::Argument(origin) } else { Cause::Call(origin) };
+        return Some((origin, Origin { cause, evidence: one.output.rows }));
     }
     // Nobody in particular: rounding that grew on the way. A little beyond tolerance is no finding.
-    let far = |worst: Worst| worst.excess > GRADUAL;
+    let far = |worst: Worst| worst.times_tolerated > GRADUAL;
     if let Some(index) = judged.iter().position(|one| !one.attached && far(one.output)) {
-        return Some((index, Origin { place: Place::Gradual(index), evidence: judged[index].output.rows }));
+        return Some((index, Origin { cause: Cause::Gradual(index), evidence: judged[index].output.rows }));
     }
     // Nothing came of it, but what went in is not the same.
     let counts = |one: &Judged| {
@@ -99,15 +100,15 @@ fn value_origin(
     };
     if let Some(index) = judged.iter().position(|one| far(one.incoming()) && counts(one)) {
         let one = &judged[index];
-        let (place, worst) = if far(one.input) {
-            (Place::Input(index), one.input)
+        let (cause, worst) = if far(one.input) {
+            (Cause::Input(index), one.input)
         } else {
-            (Place::Parameters(index), one.parameters)
+            (Cause::Parameters(index), one.parameters)
         };
-        return Some((index, Origin { place, evidence: worst.rows }));
+        return Some((index, Origin { cause, evidence: worst.rows }));
     }
     let index = judged.iter().position(|one| one.argument.is_some())?;
-    Some((index, Origin { place: Place::Argument(index), evidence: None }))
+    Some((index, Origin { cause: Cause::Argument(index), evidence: None }))
 }
 
 /// Whether a call gives the same for inputs that differ by a constant: there, rounding may be all of a difference.
@@ -126,7 +127,7 @@ fn first_unexplained_input(judged: &[Judged]) -> Option<usize> {
         let incoming = one.incoming();
         if one.output.differs()
             && incoming.differs()
-            && (incoming.error > 3.0 * given || incoming.error.is_infinite() && given.is_finite())
+            && (is_introduced(incoming.error, given) || incoming.error.is_infinite() && given.is_finite())
         {
             return Some(index);
         }
@@ -203,12 +204,14 @@ fn introducing_whole(judged: &[Judged], part: usize, parents: &[Option<usize>]) 
 fn forward_of_backward(dumps: &Dumps<'_>, judged: &[Judged], backward: usize) -> Option<usize> {
     let name = |one: &Judged| CallName::of(&dumps.target.records[one.pair.target].name);
     let call = name(&judged[backward]);
-    if call.way != Way::Backward {
+    if call.pass != Pass::Backward {
         return None;
     }
-    let forward = CallName { way: Way::Forward, ..call };
+    let forward = CallName { pass: Pass::Forward, ..call };
     let introduces = |one: &Judged| {
-        one.output.excess > 0.1 && one.output.error > 10.0 * one.incoming().error && name(one) == forward
+        one.output.times_tolerated > 0.1
+            && one.output.error > 10.0 * one.incoming().error
+            && name(one) == forward
     };
     judged.iter().position(introduces)
 }
@@ -222,7 +225,7 @@ fn explain_input(
 ) -> Option<Origin> {
     let one = &judged[index];
     if one.parameters.differs() && !one.input.differs() {
-        return Some(Origin { place: Place::Parameters(index), evidence: one.parameters.rows });
+        return Some(Origin { cause: Cause::Parameters(index), evidence: one.parameters.rows });
     }
     let evidence = one.input.rows;
     let RowsSeen { target: Some(row), golden: Some(other) } = evidence? else { return None };
@@ -233,20 +236,20 @@ fn explain_input(
     if let Some(source) = target_source
         && alignment.only_target.contains(&source)
     {
-        return Some(Origin { place: Place::OnlyTarget(source), evidence });
+        return Some(Origin { cause: Cause::OnlyTarget(source), evidence });
     }
     let Some(source) = golden_source else {
-        return Some(Origin { place: Place::Input(index), evidence });
+        return Some(Origin { cause: Cause::Input(index), evidence });
     };
     if alignment.only_golden.contains(&source) {
-        return Some(Origin { place: Place::OnlyGolden(source), evidence });
+        return Some(Origin { cause: Cause::OnlyGolden(source), evidence });
     }
     let producer = judged.iter().position(|other| other.pair.golden == source)?;
     let between = judged[producer].pair.target..one.pair.target;
     if let Some(&extra) = alignment.only_target.iter().rfind(|&&record| between.contains(&record)) {
-        return Some(Origin { place: Place::OnlyTarget(extra), evidence });
+        return Some(Origin { cause: Cause::OnlyTarget(extra), evidence });
     }
-    Some(Origin { place: Place::Between(producer, index), evidence })
+    Some(Origin { cause: Cause::Between(producer, index), evidence })
 }
 
 /// A call that only makes an error larger leads back to the one that made it.
@@ -265,9 +268,9 @@ fn trace_back(judged: &[Judged], index: usize, parents: &[Option<usize>]) -> usi
     }
 }
 
-/// Records by the values they gave: what was computed once and used later is recognised by its figures.
+/// Records by the values they gave: what was computed once and used later is recognised by its fingerprint.
 struct Producers<'a> {
-    records: HashMap<Figures<'a>, usize>,
+    records: HashMap<Fingerprint<'a>, usize>,
 }
 
 impl<'a> Producers<'a> {
@@ -276,11 +279,11 @@ impl<'a> Producers<'a> {
         for index in 0..record.min(side.records.len()) {
             for leaf in side.rows_of(index) {
                 // What a call returned; else what it was given, if nobody is known to have made it.
-                let figures = figures(leaf);
+                let fingerprint = fingerprint(leaf);
                 if leaf.is_tensor() && leaf.role == Role::Output {
-                    records.insert(figures, index);
+                    records.insert(fingerprint, index);
                 } else if leaf.is_tensor() && leaf.role == Role::Input {
-                    records.entry(figures).or_insert(index);
+                    records.entry(fingerprint).or_insert(index);
                 }
             }
         }
@@ -288,7 +291,7 @@ impl<'a> Producers<'a> {
     }
 
     fn of(&self, leaf: &'a Leaf) -> Option<usize> {
-        self.records.get(&figures(leaf)).copied()
+        self.records.get(&fingerprint(leaf)).copied()
     }
 }
 
@@ -305,9 +308,9 @@ pub(super) fn is_fed_in(dumps: &Dumps<'_>, judged: &[Judged], index: usize) -> b
 }
 
 /// Which way a call goes, for those who read the verdict.
-pub(super) fn direction(way: Way) -> &'static str {
-    match way {
-        Way::Backward | Way::ParametersGrad => "backward",
+pub(super) fn direction(pass: Pass) -> &'static str {
+    match pass {
+        Pass::Backward | Pass::ParametersGrad => "backward",
         _ => "forward",
     }
 }

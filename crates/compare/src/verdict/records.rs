@@ -4,15 +4,15 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use msprobe_dump::hash::FastMap;
 
-use super::align::{Alignment, CallName, RecordPair, Way};
+use super::align::{Alignment, CallName, Pass, RecordPair};
 use super::asides::{AsideKind, Asides};
-use super::errors::{self, Kind, RowError};
+use super::errors::{self, RowError};
 use super::gaps::{Gap, GapKind, Gaps};
 use super::tolerance::{Precision, Tolerances};
+use crate::Mode;
+use crate::metrics::TensorComparison;
 use crate::pairing::MatchMethod;
 use crate::side::{Construct, Leaf, Role, Scalar, Side, Which};
-use crate::statistics::Mode;
-use crate::tensor_pair::TensorComparison;
 
 /// The row that is furthest apart of those that were looked at.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -20,7 +20,7 @@ pub(super) struct Worst {
     /// Error as a share of the size of the values.
     pub(super) error: f64,
     /// Error in multiples of what is tolerated.
-    pub(super) excess: f64,
+    pub(super) times_tolerated: f64,
     /// The rows, if any differ.
     pub(super) rows: Option<RowsSeen>,
 }
@@ -47,19 +47,19 @@ impl RowsSeen {
 
 impl Worst {
     fn take(&mut self, error: f64, tolerance: f64, rows: RowsSeen) {
-        let excess = if error == 0.0 { 0.0 } else { error / tolerance };
-        if excess > self.excess {
-            *self = Worst { error, excess, rows: Some(rows) };
+        let times_tolerated = if error == 0.0 { 0.0 } else { error / tolerance };
+        if times_tolerated > self.times_tolerated {
+            *self = Worst { error, times_tolerated, rows: Some(rows) };
         }
     }
 
     /// Whether it is beyond tolerance.
     pub(super) fn differs(&self) -> bool {
-        self.excess > 1.0
+        self.times_tolerated > 1.0
     }
 
     pub(super) fn or_worse(self, other: Worst) -> Worst {
-        if other.excess > self.excess { other } else { self }
+        if other.times_tolerated > self.times_tolerated { other } else { self }
     }
 }
 
@@ -67,7 +67,7 @@ impl Worst {
 #[derive(Debug, Clone)]
 pub(super) struct Judged {
     pub(super) pair: RecordPair,
-    pub(super) way: Way,
+    pub(super) pass: Pass,
     pub(super) input: Worst,
     pub(super) parameters: Worst,
     pub(super) output: Worst,
@@ -89,13 +89,13 @@ impl Judged {
         self.input.or_worse(self.parameters)
     }
 
-    /// Whether the error that comes out did not come in: by a factor, because rounding grows a little everywhere.
+    /// Whether the error that comes out did not come in.
     pub(super) fn introduces(&self) -> bool {
         let incoming = self.incoming();
         !self.attached
             && self.output.differs()
             && !incoming.differs()
-            && self.output.error > 3.0 * incoming.error
+            && errors::is_introduced(self.output.error, incoming.error)
     }
 }
 
@@ -125,7 +125,7 @@ pub(super) struct RowResult {
 pub(super) type RowResults = Vec<Option<RowResult>>;
 
 /// Everything that was found out about two runs.
-pub(super) struct Findings {
+pub(super) struct JudgedRecords {
     /// Pairs of records, in the order of the target.
     pub(super) judged: Vec<Judged>,
     pub(super) rows: RowResults,
@@ -174,7 +174,7 @@ pub(super) fn rows_of_pair(target: &Side, golden: &Side, pair: RecordPair) -> Ro
 
 /// Judges every pair, in the order of the target. Gradients of parameters count as results of the backward call of
 /// their module.
-pub(super) fn judge_records(dumps: &Dumps<'_>, alignment: &Alignment, rows: &[RowPairs]) -> Findings {
+pub(super) fn judge_records(dumps: &Dumps<'_>, alignment: &Alignment, rows: &[RowPairs]) -> JudgedRecords {
     let scale = Scale {
         gradient_floor: gradient_floor(dumps),
         coarsest: Precision::Exact,
@@ -198,7 +198,7 @@ pub(super) fn judge_records(dumps: &Dumps<'_>, alignment: &Alignment, rows: &[Ro
         alignment.pairs.iter().zip(rows).map(|(&pair, rows)| judge.pair(pair, rows)).collect();
     let Judge { rows, gaps, asides, .. } = judge;
     attach_parameter_gradients(dumps, &mut judged);
-    Findings { judged, rows, gaps, asides }
+    JudgedRecords { judged, rows, gaps, asides }
 }
 
 /// By what rows are judged, as it is known up to a record.
@@ -262,7 +262,7 @@ impl Judge<'_> {
         let (record, partner) = (&dumps.target.records[pair.target], &dumps.golden.records[pair.golden]);
         let mut judged = Judged {
             pair,
-            way: CallName::of(&record.name).way,
+            pass: CallName::of(&record.name).pass,
             input: Worst::default(),
             parameters: Worst::default(),
             output: Worst::default(),
@@ -306,10 +306,10 @@ impl Judge<'_> {
         }
         // A saved variable is a result of whatever came before.
         let is_result =
-            judged.way == Way::Other || matches!(target.role, Role::Output | Role::ParametersGrad);
-        let floor = match (judged.way, target.role) {
-            (Way::ParametersGrad, _) => self.scale.gradient_floor,
-            (Way::Backward, Role::Output) => 1e-3 * incoming_size,
+            judged.pass == Pass::Other || matches!(target.role, Role::Output | Role::ParametersGrad);
+        let floor = match (judged.pass, target.role) {
+            (Pass::ParametersGrad, _) => self.scale.gradient_floor,
+            (Pass::Backward, Role::Output) => 1e-3 * incoming_size,
             // Beside what else goes in: a bias can be nothing but the rounding of its gradients.
             (_, Role::Input | Role::Parameters) => 1e-2 * incoming_size,
             _ => 0.0,
@@ -324,7 +324,7 @@ impl Judge<'_> {
         let error = compared.error.filter(|_| counts).map(|error| (error, dumps.tolerances.of(tolerance)));
         if let Some((error, tolerance)) = error {
             let worst = match target.role {
-                _ if judged.way == Way::Other => &mut judged.output,
+                _ if judged.pass == Pass::Other => &mut judged.output,
                 Role::Input => &mut judged.input,
                 Role::Parameters => &mut judged.parameters,
                 Role::Output | Role::ParametersGrad => &mut judged.output,
@@ -432,29 +432,30 @@ pub(super) fn function_name(record: &str) -> &str {
 fn attach_parameter_gradients(dumps: &Dumps<'_>, judged: &mut [Judged]) {
     let base = |one: &Judged| CallName::of(&dumps.target.records[one.pair.target].name).base;
     let mut backward: FastMap<&str, usize> = FastMap::default();
-    for (index, one) in judged.iter().enumerate().filter(|(_, one)| one.way == Way::Backward) {
+    for (index, one) in judged.iter().enumerate().filter(|(_, one)| one.pass == Pass::Backward) {
         backward.insert(base(one), index);
     }
     let gradients: Vec<usize> =
-        (0..judged.len()).filter(|&index| judged[index].way == Way::ParametersGrad).collect();
+        (0..judged.len()).filter(|&index| judged[index].pass == Pass::ParametersGrad).collect();
     let users = modules_with_the_same_parameter(dumps, judged);
     // A parameter of several modules has one gradient, the sum over all of them.
-    let mut last_user: FastMap<Figures<'_>, usize> = FastMap::default();
-    let figures_of = |index: usize| {
+    let mut last_user: FastMap<Fingerprint<'_>, usize> = FastMap::default();
+    let fingerprints_of = |index: usize| {
         let record: usize = judged[index].pair.golden;
-        dumps.golden.rows_of(record).iter().map(figures)
+        dumps.golden.rows_of(record).iter().map(fingerprint)
     };
     for &index in &gradients {
         if let Some(&owner) = backward.get(base(&judged[index])) {
-            for figures in figures_of(index) {
-                let last = last_user.entry(figures).or_insert(owner);
+            for fingerprint in fingerprints_of(index) {
+                let last = last_user.entry(fingerprint).or_insert(owner);
                 *last = (*last).max(owner);
             }
         }
     }
     let mut owners = Vec::new();
     for &index in &gradients {
-        let last = figures_of(index).filter_map(|figures| last_user.get(&figures)).max().copied();
+        let last =
+            fingerprints_of(index).filter_map(|fingerprint| last_user.get(&fingerprint)).max().copied();
         // The modules it is shared with may not have a record of it.
         let sharing = users.get(base(&judged[index])).into_iter().flatten();
         let last = sharing.filter_map(|user| backward.get(user)).copied().chain(last).max();
@@ -481,14 +482,14 @@ fn modules_with_the_same_parameter<'a>(
     dumps: &'a Dumps<'_>,
     judged: &[Judged],
 ) -> FastMap<&'a str, Vec<&'a str>> {
-    let mut users: FastMap<Figures<'a>, Vec<&'a str>> = FastMap::default();
-    for one in judged.iter().filter(|one| one.way == Way::Forward) {
+    let mut users: FastMap<Fingerprint<'a>, Vec<&'a str>> = FastMap::default();
+    for one in judged.iter().filter(|one| one.pass == Pass::Forward) {
         let module = CallName::of(&dumps.target.records[one.pair.target].name).base;
         for leaf in dumps.golden.rows_of(one.pair.golden) {
             // Parameters that are all alike, such as new biases, say nothing.
             let is_distinct = leaf.statistics[0] != leaf.statistics[1];
             if leaf.role == Role::Parameters && is_distinct {
-                let known = users.entry(figures(leaf)).or_default();
+                let known = users.entry(fingerprint(leaf)).or_default();
                 if !known.contains(&module) {
                     known.push(module);
                 }
@@ -505,10 +506,10 @@ fn modules_with_the_same_parameter<'a>(
 }
 
 /// What a value is recognised by: shape, statistics, checksum.
-pub(super) type Figures<'a> = (&'a str, [u64; 4], Option<&'a str>);
+pub(super) type Fingerprint<'a> = (&'a str, [u64; 4], Option<&'a str>);
 
-/// The figures of a value.
-pub(super) fn figures(leaf: &Leaf) -> Figures<'_> {
+/// The fingerprint of a value.
+pub(super) fn fingerprint(leaf: &Leaf) -> Fingerprint<'_> {
     let bits = leaf.statistics.each_ref().map(|scalar| match scalar {
         Scalar::Bool(value) => u64::from(*value),
         other => other.number().map_or(u64::MAX, f64::to_bits),
@@ -524,21 +525,21 @@ pub(super) fn parents(side: &Side, construct: &Construct) -> Vec<Option<usize>> 
         return side.records.iter().map(|record| parent(&record.name)).collect();
     }
     // `Module.a.b.Linear.forward.0` was called in `Module.a.….forward.0`, whatever the class of that.
-    let calls: Vec<Option<(Way, &str)>> = side
+    let calls: Vec<Option<(Pass, &str)>> = side
         .records
         .iter()
         .map(|record| {
             let call = CallName::of(&record.name);
             let is_module = record.name.starts_with("Module.") || record.name.starts_with("Cell.");
-            Some((call.way, call.base.rsplit_once('.').filter(|_| is_module)?.0))
+            Some((call.pass, call.base.rsplit_once('.').filter(|_| is_module)?.0))
         })
         .collect();
-    let modules: FastMap<(Way, &str), usize> =
+    let modules: FastMap<(Pass, &str), usize> =
         calls.iter().enumerate().filter_map(|(index, call)| Some(((*call)?, index))).collect();
-    let parent = |(way, path): (Way, &str)| {
+    let parent = |(pass, path): (Pass, &str)| {
         let mut path = path;
         while let Some((outer, _)) = path.rsplit_once('.') {
-            if let Some(&index) = modules.get(&(way, outer)) {
+            if let Some(&index) = modules.get(&(pass, outer)) {
                 return Some(index);
             }
             path = outer;
@@ -546,15 +547,4 @@ pub(super) fn parents(side: &Side, construct: &Construct) -> Vec<Option<usize>> 
         None
     };
     calls.into_iter().map(|call| call.and_then(parent)).collect()
-}
-
-/// A word for what is different about a row.
-pub(super) fn kind_word(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Values => "values",
-        Kind::NotFinite => "nan or inf",
-        Kind::Shape => "shape",
-        Kind::Checksum => "checksum",
-        Kind::Missing => "missing",
-    }
 }

@@ -2,8 +2,11 @@
 
 use std::fmt::Write;
 
-use super::{Culprit, Evidence, Status, Verdict};
+use super::{Culprit, Evidence, Status, Verdict, whole_digits};
+use crate::Mode;
+use crate::metrics::{Metric, Metrics};
 use crate::pairing::MatchMethod;
+use crate::side::{Leaf, Scalar};
 
 impl Verdict {
     /// One paragraph. `place` says where, such as `step 0, rank 1`; it may be empty.
@@ -65,59 +68,82 @@ impl Verdict {
 
 impl Culprit {
     /// What the value that shows the difference says, a text each.
-    pub(super) fn evidence_texts(&self) -> Vec<String> {
-        let of = |key: &str| {
-            self.evidence.iter().find(|(name, _)| *name == key).map(|(_, value)| match value {
-                Evidence::Number(value) => short(*value),
-                Evidence::Whole(value) => value.to_string(),
-                Evidence::Text(value) => value.clone(),
-            })
-        };
+    pub(super) fn evidence_texts(&self, mode: Mode) -> Vec<String> {
+        let evidence = &self.evidence;
         let mut texts = Vec::new();
-        if let (Some(argument), Some(target), Some(golden)) =
-            (of("argument"), of("NPU value"), of("Bench value"))
-        {
-            texts.push(format!("argument {argument}: {target}, bench {golden}"));
+        if let Some((target, golden)) = &evidence.argument {
+            let [own, other] = [target, golden].map(|leaf| argument_text(&leaf.statistics[0]));
+            texts.push(format!("argument {}: {own}, bench {other}", target.name));
         }
-        let Some(row) = of("NPU Name").filter(|name| name != "N/A").or_else(|| of("Bench Name")) else {
-            return texts;
+        let Some(value) = evidence.target.as_ref().or(evidence.golden.as_ref()) else { return texts };
+        let parts = match (&evidence.target, &evidence.golden) {
+            (Some(target), Some(golden)) => evidence.differences(target, golden, mode),
+            (None, _) => vec!["missing on the NPU side".to_owned()],
+            (_, None) => vec!["missing on the bench side".to_owned()],
         };
+        let place =
+            value.name.strip_prefix(&self.name).map_or(&*value.name, |place| place.trim_start_matches('.'));
+        texts.push(format!("{place}: {}", parts.join("; ")));
+        texts
+    }
+}
+
+impl Evidence {
+    fn differences(&self, target: &Leaf, golden: &Leaf, mode: Mode) -> Vec<String> {
         let mut parts = Vec::new();
-        for (label, target, golden) in [
-            ("dtype", "NPU Dtype", "Bench Dtype"),
-            ("shape", "NPU Tensor Shape", "Bench Tensor Shape"),
-            ("checksum", "NPU MD5", "BENCH MD5"),
-            ("max", "NPU max", "Bench max"),
-            ("min", "NPU min", "Bench min"),
-            ("mean", "NPU mean", "Bench mean"),
-            ("norm", "NPU l2norm", "Bench l2norm"),
-        ] {
-            if let (Some(target), Some(golden)) = (of(target), of(golden))
-                && target != golden
-            {
+        let mut add = |label: &str, target: &str, golden: &str| {
+            if target != golden {
                 parts.push(format!("{label} {target}, bench {golden}"));
             }
+        };
+        add("dtype", &target.dtype, &golden.dtype);
+        add("shape", &target.shape, &golden.shape);
+        if mode == Mode::Md5 {
+            let checksum = |leaf: &Leaf| leaf.md5.as_deref().unwrap_or("N/A").to_owned();
+            add("checksum", &checksum(target), &checksum(golden));
         }
-        if let Some(index) = of("First Difference") {
+        if self.shows_numbers(mode) {
+            let statistics = target.statistics.iter().zip(&golden.statistics);
+            for (label, (target, golden)) in ["max", "min", "mean", "norm"].into_iter().zip(statistics) {
+                if let (Some(target), Some(golden)) = (number_text(target), number_text(golden)) {
+                    add(label, &target, &golden);
+                }
+            }
+        }
+        if let Some(index) = self.first_difference {
             parts.push(format!("element {index} is the first that differs"));
         }
-        for label in ["Cosine", "MaxAbsErr", "MaxRelativeErr"] {
-            // In statistics these are percentages of single numbers, which stand here already.
-            if let Some(value) = of(label).filter(|value| !value.ends_with('%')) {
-                parts.push(format!("{label} {value}"));
+        if let Some(Metrics { cosine, max_abs, max_relative, .. }) = self.metrics {
+            for (label, metric) in
+                [("Cosine", cosine), ("MaxAbsErr", max_abs), ("MaxRelativeErr", max_relative)]
+            {
+                let text = match metric {
+                    Metric::Number(value) => short(value),
+                    Metric::Missing(why) => why.as_str().to_owned(),
+                };
+                parts.push(format!("{label} {text}"));
             }
         }
         if parts.is_empty() {
-            let missing = |key: &str| of(key).as_deref() == Some("N/A");
-            parts.push(match (missing("NPU Name"), missing("Bench Name")) {
-                (true, _) => "missing on the NPU side".to_owned(),
-                (_, true) => "missing on the bench side".to_owned(),
-                _ => "equal in the numbers of the table".to_owned(),
-            });
+            parts.push("equal in the numbers of the table".to_owned());
         }
-        let place = row.strip_prefix(&self.name).map_or(&*row, |place| place.trim_start_matches('.'));
-        texts.push(format!("{place}: {}", parts.join("; ")));
-        texts
+        parts
+    }
+}
+
+fn argument_text(value: &Scalar) -> String {
+    match value {
+        Scalar::Text(text) => text.to_string(),
+        Scalar::Bool(value) => if *value { "True" } else { "False" }.to_owned(),
+        other => number_text(other).unwrap_or_else(|| "None".to_owned()),
+    }
+}
+
+/// A number for people; whole ones with more digits than they are shown, digit by digit.
+fn number_text(scalar: &Scalar) -> Option<String> {
+    match whole_digits(scalar) {
+        Some(whole) => Some(whole.to_string()),
+        None => scalar.number().map(short),
     }
 }
 

@@ -25,17 +25,17 @@ fn compare_f32(a: (&[usize], &[f32]), b: (&[usize], &[f32])) -> Measured {
 fn the_leading_block_of_equal_dimensions() {
     let measured = compare_f32((&[2, 3], &[1., 2., 3., 4., 5., 6.]), (&[3, 2], &[1., 2., 4., 5.5, 9., 9.]));
     assert_eq!(measured.compared, [2, 2]);
-    assert_eq!(measured.figures.same_percentage, 75.0);
-    assert_eq!(measured.figures.first_mismatch_index, Some(3));
-    assert_eq!(measured.figures.max_abs_error, 0.5);
+    assert_eq!(measured.metrics.same_percentage, 75.0);
+    assert_eq!(measured.metrics.first_mismatch_index, Some(3));
+    assert_eq!(measured.metrics.max_abs_error, 0.5);
 }
 
 #[test]
 fn other_dimensions_are_flattened() {
     let measured = compare_f32((&[], &[1.0]), (&[3], &[1., 2., 3.]));
-    assert_eq!((measured.compared, measured.figures.same_percentage), (vec![1], 100.0));
+    assert_eq!((measured.compared, measured.metrics.same_percentage), (vec![1], 100.0));
     let measured = compare_f32((&[1, 6], &[1., 2., 3., 4., 5., 6.]), (&[4], &[1., 2., 3., 5.]));
-    assert_eq!((measured.compared, measured.figures.same_percentage), (vec![4], 75.0));
+    assert_eq!((measured.compared, measured.metrics.same_percentage), (vec![4], 75.0));
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn a_transposed_side_is_flattened_in_row_major_order() {
     let fortran = TensorView::new(DType::F32, vec![2, 3], vec![1, 2], &storage, 0, Endian::Little).unwrap();
     let flat = f32s(&[1., 2., 3., 4., 5.]);
     let measured = compare_arrays(&fortran, &view(DType::F32, &[5], &flat)).unwrap();
-    assert_eq!((measured.compared, measured.figures.same_percentage), (vec![5], 100.0));
+    assert_eq!((measured.compared, measured.metrics.same_percentage), (vec![5], 100.0));
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn what_numpy_refuses() {
     let flat = view(DType::F32, &[0], &[]);
     assert_eq!(compare_arrays(&empty, &flat), Err(Incomparable::Empty));
     let bytes = view(DType::U8, &[2], &[0, 1]);
-    assert_eq!(compare_arrays(&bools, &bytes).unwrap().figures.same_percentage, 100.0);
+    assert_eq!(compare_arrays(&bools, &bytes).unwrap().metrics.same_percentage, 100.0);
 }
 
 #[test]
@@ -65,30 +65,30 @@ fn limits_of_scalars_are_float64() {
     // is decided by the last bit; the recorded case is this pair.
     let (a, b) = (f32s(&[1.0]), f32s(&[1.001]));
     let scalars = compare_arrays(&view(DType::F32, &[], &a), &view(DType::F32, &[], &b)).unwrap();
-    assert_eq!(scalars.figures.percentage_within_thousandth, 100.0);
-    assert_eq!(scalars.figures.max_abs_error, f64::from(1.001f32 - 1.0));
+    assert_eq!(scalars.metrics.percentage_within_thousandth, 100.0);
+    assert_eq!(scalars.metrics.max_abs_error, f64::from(1.001f32 - 1.0));
     // 0.3 to 1/100 in float16: the limit of arrays is rounded.
     let half = |value: f32| half::f16::from_f32(value).to_le_bytes();
     let (a, b) = (half(100.0), half(101.0));
     let scalars = compare_arrays(&view(DType::F16, &[], &a), &view(DType::F16, &[], &b)).unwrap();
-    assert_eq!(scalars.figures.percentage_within_hundredth, 100.0);
+    assert_eq!(scalars.metrics.percentage_within_hundredth, 100.0);
 }
 
 #[test]
 fn complex64_is_measured_in_float32() {
     let (a, b) = (f32s(&[1.0, 2.0]), f32s(&[1.5, 2.25]));
     let measured = compare_arrays(&view(DType::C64, &[1], &a), &view(DType::C64, &[1], &b)).unwrap();
-    assert_eq!(measured.figures.max_abs_error, f64::from(0.5f32.hypot(0.25)));
+    assert_eq!(measured.metrics.max_abs_error, f64::from(0.5f32.hypot(0.25)));
     let relative = 0.5f32.hypot(0.25) / 1.5f32.hypot(2.25);
-    assert_eq!(measured.figures.max_relative_error, f64::from(relative));
+    assert_eq!(measured.metrics.max_relative_error, f64::from(relative));
 }
 
 #[test]
 fn nans_are_counted_on_each_side() {
     let measured = compare_f32((&[3], &[f32::NAN, 1.0, f32::NAN]), (&[3], &[f32::NAN, 2.0, 3.0]));
     assert_eq!(measured.nan_counts, [2, 1]);
-    assert_eq!((measured.figures.first_mismatch_index, measured.first_difference), (Some(0), Some(1)));
-    assert!(measured.figures.max_abs_error.is_nan());
+    assert_eq!((measured.metrics.first_mismatch_index, measured.first_difference), (Some(0), Some(1)));
+    assert!(measured.metrics.max_abs_error.is_nan());
 }
 
 #[test]
@@ -96,11 +96,11 @@ fn bfloat16_is_measured_as_float32() {
     let bf16 = |values: [f32; 2]| bytes(&values, |value| half::bf16::from_f32(value).to_le_bytes());
     let (a, b) = (bf16([1.0, 2.0]), bf16([1.0, 2.5]));
     let measured = compare_arrays(&view(DType::BF16, &[2], &a), &view(DType::BF16, &[2], &b)).unwrap();
-    assert_eq!((measured.figures.same_percentage, measured.figures.max_abs_error), (50.0, 0.5));
+    assert_eq!((measured.metrics.same_percentage, measured.metrics.max_abs_error), (50.0, 0.5));
 }
 
 /// The formulas one by one, in float32, as numpy would do them.
-fn naive(a: &[f32], b: &[f32]) -> Figures {
+fn naive(a: &[f32], b: &[f32]) -> Metrics {
     let count = a.len() as f64;
     let pairs = || a.iter().copied().zip(b.iter().copied());
     let larger = |a: f32, b: f32| if a.is_nan() || b.is_nan() { f32::NAN } else { a.abs().max(b.abs()) };
@@ -114,7 +114,7 @@ fn naive(a: &[f32], b: &[f32]) -> Figures {
     let within = |limit: f32| {
         pairs().filter(|&(a, b)| (a - b).abs() <= limit * larger(a, b)).count() as f64 / count * 100.0
     };
-    Figures {
+    Metrics {
         same_percentage: pairs().filter(|(a, b)| a == b).count() as f64 / count * 100.0,
         first_mismatch_index: pairs().position(|(a, b)| a != b).map(|index| index as u64),
         max_abs_error: max(pairs().map(|(a, b)| (a - b).abs()).collect()),
@@ -141,9 +141,9 @@ proptest! {
         let a: Vec<f32> = pairs.iter().map(|pair| pair.0).collect();
         let b: Vec<f32> = pairs.iter().map(|&(a, b, same)| if same { a } else { b }).collect();
         let measured = compare_f32((&[a.len()], &a), (&[b.len()], &b));
-        let (figures, expected) = (measured.figures, naive(&a, &b));
+        let (metrics, expected) = (measured.metrics, naive(&a, &b));
         // NaN against NaN is what both mean here.
-        prop_assert_eq!(format!("{figures:?}"), format!("{expected:?}"));
+        prop_assert_eq!(format!("{metrics:?}"), format!("{expected:?}"));
         prop_assert_eq!(measured.nan_counts[0], a.iter().filter(|value| value.is_nan()).count() as u64);
     }
 
@@ -155,7 +155,7 @@ proptest! {
         let b: Vec<f32> = (0..taller * columns).map(|index| (index / columns * wide + index % columns) as f32).collect();
         let measured = compare_f32((&[rows, wide], &a), (&[taller, columns], &b));
         prop_assert_eq!(measured.compared, vec![rows, columns]);
-        prop_assert_eq!(measured.figures.same_percentage, 100.0);
+        prop_assert_eq!(measured.metrics.same_percentage, 100.0);
     }
 }
 
@@ -201,7 +201,7 @@ fn runs_are_paired_by_place() {
     let k = &keys[0];
     assert_eq!(k.rows.iter().map(|row| row.place.id).collect::<Vec<_>>(), [0, 2, 10]);
     assert_eq!(k.rows[2].files[0], a.join("k/step0/rank0/micro_step0/k.10.npy"));
-    assert!(k.rows.iter().all(|row| row.figures.same_percentage == 50.0 && row.shapes[1] == [2]));
+    assert!(k.rows.iter().all(|row| row.metrics.same_percentage == 50.0 && row.shapes[1] == [2]));
     assert_eq!(k.one_sided[0], [Place { step: 1, rank: 0, micro_step: 0, id: 0 }]);
     assert_eq!(k.one_sided[1], [Place { step: 0, rank: 1, micro_step: 0, id: 0 }]);
     assert!(k.first_saved.is_some() && keys[1].first_saved.is_some());

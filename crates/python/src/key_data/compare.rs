@@ -46,7 +46,7 @@ pub(crate) fn find_key_data(
     Ok(found.into_iter().map(|(key, arrays)| (key, arrays.into_iter().map(flat).collect())).collect())
 }
 
-/// The six figures of `CompareResult`, in its order.
+/// The six metrics of `CompareResult`, in its order.
 #[pyfunction]
 pub(crate) fn compare_key_arrays(
     py: Python<'_>,
@@ -58,14 +58,14 @@ pub(crate) fn compare_key_arrays(
         Incomparable::Bools => PyTypeError::new_err(reason.to_string()),
         Incomparable::Empty | Incomparable::Layout(_) => PyValueError::new_err(reason.to_string()),
     })?;
-    let figures = measured.figures;
+    let metrics = measured.metrics;
     Ok((
-        figures.max_abs_error,
-        figures.max_relative_error,
-        figures.same_percentage,
-        figures.first_mismatch_index,
-        figures.percentage_within_thousandth,
-        figures.percentage_within_hundredth,
+        metrics.max_abs_error,
+        metrics.max_relative_error,
+        metrics.same_percentage,
+        metrics.first_mismatch_index,
+        metrics.percentage_within_thousandth,
+        metrics.percentage_within_hundredth,
     ))
 }
 

@@ -1,4 +1,5 @@
-//! Which row of the golden side belongs to each row of the target, and why not where none does.
+//! Which row of the golden side belongs to each row of the target, and why not where none does: the pairs of the
+//! reference, value by value, which its tables have to show. The verdict pairs whole records.
 
 mod dtype;
 mod exact;
@@ -9,6 +10,7 @@ mod tests;
 use std::collections::HashMap;
 
 pub use self::dtype::{dtypes_agree, fold_to_family};
+pub(crate) use self::exact::compatible;
 pub use self::exact::{match_by_key, match_by_key_and_shape};
 pub use self::fuzzy::match_fuzzily;
 

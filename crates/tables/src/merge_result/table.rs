@@ -6,13 +6,13 @@ use std::path::Path;
 
 use calamine::{DataRef, Reader, Xlsx};
 use msprobe_compare::python_text::float_repr;
-use msprobe_compare::tensor_pair::METRIC_HEADERS;
 use msprobe_report::Cell;
 use msprobe_report::console::Console;
 use msprobe_tensor::files::{Links, open_regular};
 
 use super::bounds::{self, Bounds};
 use super::config::Config;
+use crate::metrics::METRIC_HEADERS;
 use crate::table::{COMMON_HEADERS, DIFFERENCE_HEADERS, STATISTICS_HEADERS};
 
 /// No table is wider; what stands further right belongs to nobody.
@@ -178,8 +178,8 @@ struct Selection<'a> {
     indexes: Vec<String>,
     /// Columns of the figures.
     columns: Vec<usize>,
-    npu_max: usize,
-    bench_max: usize,
+    target_max: usize,
+    golden_max: usize,
     /// Place of the API, name, figures.
     rows: Vec<(usize, String, Vec<Cell>)>,
 }
@@ -205,8 +205,8 @@ impl<'a> Selection<'a> {
             counts: vec![0; config.apis.len()],
             columns: indexes.iter().filter_map(|index| position(index)).collect(),
             indexes,
-            npu_max: position("NPU max").unwrap_or(usize::MAX),
-            bench_max: position("Bench max").unwrap_or(usize::MAX),
+            target_max: position("NPU max").unwrap_or(usize::MAX),
+            golden_max: position("Bench max").unwrap_or(usize::MAX),
             rows: Vec::new(),
         })
     }
@@ -224,8 +224,8 @@ impl<'a> Selection<'a> {
         let cell = |column: usize| cells.get(column).unwrap_or(&Cell::Empty);
         let figure = |column: &usize| match cell(*column) {
             Cell::Text(word) if matches!(word.as_str(), "N/A" | "unsupported" | "Nan") => {
-                let (npu, bench) = (text(cell(self.npu_max)), text(cell(self.bench_max)));
-                Cell::Text(format!("NPU:{npu}  Bench:{bench}"))
+                let (target, golden) = (text(cell(self.target_max)), text(cell(self.golden_max)));
+                Cell::Text(format!("NPU:{target}  Bench:{golden}"))
             }
             other => other.clone(),
         };

@@ -1,7 +1,7 @@
 //! The verdict of each row: three grades, and the reasons for them.
 
+use msprobe_compare::metrics::TensorComparison;
 use msprobe_compare::side::{Leaf, Role, Scalar};
-use msprobe_compare::tensor_pair::TensorComparison;
 
 use super::leaf::{Shown, differences};
 use super::{Mode, NewestTable};
@@ -35,7 +35,7 @@ pub enum Grade {
 
 impl Grade {
     /// The word of the `Result` column.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Grade::Pass => "pass",
             Grade::Warning => "warning",
@@ -60,21 +60,26 @@ enum Rule {
     OneSideOnly,
 }
 
-const RULES: [(Rule, &str); 11] = [
-    (Rule::NotFinite, "error: There is nan/inf/-inf in the maximum or minimum value of NPU."),
-    (Rule::NormError, "error: The NormRelativeErr of output is greater than 0.5."),
+const RULES: [(Rule, Grade, &str); 11] = [
+    (Rule::NotFinite, Grade::Error, "There is nan/inf/-inf in the maximum or minimum value of NPU."),
+    (Rule::NormError, Grade::Error, "The NormRelativeErr of output is greater than 0.5."),
     (
         Rule::ThousandthRatio,
-        "error: The input/parameters of One Thousandth Err Ratio > 0.9 while the output < 0.6.",
+        Grade::Error,
+        "The input/parameters of One Thousandth Err Ratio > 0.9 while the output < 0.6.",
     ),
-    (Rule::RequiresGrad, "error: The Required_Grad of NPU and Bench are inconsistent"),
-    (Rule::ScalarParameters, "error: The scalar parameters of NPU and Bench are inconsistent."),
-    (Rule::Dtype, "error: The dtype of NPU and Bench are inconsistent."),
-    (Rule::Shape, "error: The shape of NPU and Bench are inconsistent."),
-    (Rule::NormGrowth, "warning: The norm relative error of output is 10 times that of input."),
-    (Rule::Cosine, "warning: The input/parameters of Cosine > 0.9, and input/parameters - output > 0.1"),
-    (Rule::Checksum, "error: The CRC-32 value of NPU differs from that of the bench."),
-    (Rule::OneSideOnly, "warning: The parameter of NPU does not match the bench."),
+    (Rule::RequiresGrad, Grade::Error, "The Required_Grad of NPU and Bench are inconsistent"),
+    (Rule::ScalarParameters, Grade::Error, "The scalar parameters of NPU and Bench are inconsistent."),
+    (Rule::Dtype, Grade::Error, "The dtype of NPU and Bench are inconsistent."),
+    (Rule::Shape, Grade::Error, "The shape of NPU and Bench are inconsistent."),
+    (Rule::NormGrowth, Grade::Warning, "The norm relative error of output is 10 times that of input."),
+    (
+        Rule::Cosine,
+        Grade::Warning,
+        "The input/parameters of Cosine > 0.9, and input/parameters - output > 0.1",
+    ),
+    (Rule::Checksum, Grade::Error, "The CRC-32 value of NPU differs from that of the bench."),
+    (Rule::OneSideOnly, Grade::Warning, "The parameter of NPU does not match the bench."),
 ];
 
 /// What is to be said about a row.
@@ -95,15 +100,16 @@ impl Verdict {
 
     /// The worst of what is to be said.
     pub fn grade(self) -> Grade {
-        let of = |message: &str| {
-            if message.starts_with("error") { Grade::Error } else { Grade::Warning }
-        };
-        self.messages().map(of).max().unwrap_or(Grade::Pass)
+        self.rules().map(|(_, grade, _)| *grade).max().unwrap_or(Grade::Pass)
+    }
+
+    fn rules(self) -> impl Iterator<Item = &'static (Rule, Grade, &'static str)> {
+        RULES.iter().filter(move |(rule, ..)| self.breaks(*rule))
     }
 
     /// The reasons, in order.
-    pub fn messages(self) -> impl Iterator<Item = &'static str> {
-        RULES.iter().filter(move |(rule, _)| self.breaks(*rule)).map(|(_, message)| *message)
+    pub fn messages(self) -> impl Iterator<Item = String> {
+        self.rules().map(|(_, grade, reason)| format!("{}: {reason}", grade.as_str()))
     }
 
     /// The reasons as the `Err_message` column has them: a JSON list.
@@ -269,13 +275,13 @@ impl Call<'_, '_> {
             (0..verdicts.len())
                 .filter(|&index| wanted(index))
                 .filter_map(|index| of(self.table.tensors.get(self.first + index)?))
-                .filter(|value| !value.is_nan())
                 .reduce(f64::min)
         };
         let is_input = |index: usize| self.is_input(index);
         let is_output = |index: usize| self.role(index) == Role::Output;
-        let ratio: fn(&TensorComparison) -> Option<f64> = |comparison| comparison.metrics[4].number();
-        let cosine: fn(&TensorComparison) -> Option<f64> = |comparison| comparison.metrics[0].number();
+        let ratio: fn(&TensorComparison) -> Option<f64> =
+            |comparison| comparison.metrics.within_thousandth.number();
+        let cosine: fn(&TensorComparison) -> Option<f64> = |comparison| comparison.metrics.cosine.number();
         let ratios = (smallest(ratio, &is_input), smallest(ratio, &is_output));
         let cosines = (smallest(cosine, &is_input), smallest(cosine, &is_output));
         let Some(first) = self.first_output(verdicts.len()) else { return };

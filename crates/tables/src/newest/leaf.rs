@@ -6,6 +6,7 @@ use msprobe_compare::python_text::float_repr;
 use msprobe_compare::side::{Leaf, Scalar, Side};
 
 use super::difference::{Difference, difference};
+use crate::table::python_bool;
 
 /// Arguments of communication that name a rank.
 const RANK_ARGUMENTS: [&str; 4] = ["src", "dst", "group_src", "group_dst"];
@@ -64,7 +65,7 @@ pub(super) fn requires_grad_text(leaf: &Leaf) -> &'static str {
 fn text_of(value: &Scalar) -> String {
     match value {
         Scalar::Null => "None".to_owned(),
-        Scalar::Bool(value) => super::python_bool(*value).to_owned(),
+        Scalar::Bool(value) => python_bool(*value).to_owned(),
         Scalar::Int(value) => value.to_string(),
         Scalar::Large(value) => value.to_string(),
         Scalar::Float(value) => float_repr(*value),

@@ -11,11 +11,11 @@ mod tests;
 
 use std::collections::HashMap;
 
+pub use msprobe_compare::Mode;
+use msprobe_compare::metrics::{TensorComparison, compare_tensors_widened};
 use msprobe_compare::pairing::RowPair;
 use msprobe_compare::python_text::list_of_texts;
-use msprobe_compare::side::{Leaf, Scalar, Side, Stacks};
-pub use msprobe_compare::statistics::Mode;
-use msprobe_compare::tensor_pair::{METRIC_HEADERS, MetricCell, TensorComparison, compare_tensors_widened};
+use msprobe_compare::side::{Leaf, Side, Stacks};
 use msprobe_report::console::Console;
 use msprobe_report::error::CompareError;
 use msprobe_report::{CellSink, SheetRows};
@@ -25,8 +25,10 @@ pub use self::first_difference::{RankTable, first_difference};
 pub use self::judge::{Grade, Verdict};
 use self::leaf::{Shown, requires_grad_text};
 use crate::matching::Keys;
+use crate::metrics::{METRIC_HEADERS, in_columns};
 use crate::table::{
-    COMMON_HEADERS, DIFFERENCE_HEADERS, STATISTICS_HEADERS, TensorOptions, compare_tensor_files_with,
+    COMMON_HEADERS, DIFFERENCE_HEADERS, Infinities, STATISTICS_HEADERS, TensorOptions,
+    compare_tensor_files_with, python_bool,
 };
 
 const NOT_MATCHED: &str = "N/A";
@@ -201,11 +203,8 @@ impl<'a> NewestTable<'a> {
         sink.text(golden_grad);
         match self.mode {
             Mode::All => {
-                for metric in &self.tensors[row].metrics {
-                    match metric {
-                        MetricCell::Number(value) => infinities.float(*value, sink),
-                        MetricCell::Text(text) => sink.text(text),
-                    }
+                for metric in in_columns(&self.tensors[row].metrics) {
+                    infinities.metric(metric, sink);
                 }
             }
             Mode::Summary => {
@@ -219,16 +218,16 @@ impl<'a> NewestTable<'a> {
         if self.mode != Mode::Md5 {
             let null = if golden.is_some() { "None" } else { NOT_MATCHED };
             for statistic in shown_target.statistics.iter() {
-                infinities.scalar(statistic, null, sink);
+                infinities.statistic(statistic, null, sink);
             }
             match &shown_golden {
-                Some(golden) => golden.statistics.iter().for_each(|it| infinities.scalar(it, null, sink)),
+                Some(golden) => golden.statistics.iter().for_each(|it| infinities.statistic(it, null, sink)),
                 None => (0..4).for_each(|_| sink.text(NOT_MATCHED)),
             }
         }
         sink.text(python_bool(target_grad == golden_grad));
         let verdict = self.verdicts[row];
-        sink.text(verdict.grade().word());
+        sink.text(verdict.grade().as_str());
         sink.text(&verdict.json());
         if self.stacks.is_some() {
             match self.frames(pair) {
@@ -264,40 +263,4 @@ impl SheetRows for Workbook<'_, '_> {
     fn cells(&self, row: usize, sink: &mut dyn CellSink) {
         self.0.write_cells(row, Infinities::Workbook, sink);
     }
-}
-
-/// How values that are no finite numbers are kept from being taken for something else.
-#[derive(Clone, Copy)]
-enum Infinities {
-    /// With a leading blank.
-    Csv,
-    /// With a trailing tab, as in the old form.
-    Workbook,
-}
-
-impl Infinities {
-    fn float(self, value: f64, sink: &mut dyn CellSink) {
-        match self {
-            _ if value.is_finite() => sink.number(value),
-            _ if value.is_nan() => sink.text("Nan"),
-            Infinities::Csv => sink.text(if value > 0.0 { " inf" } else { " -inf" }),
-            Infinities::Workbook => sink.text(if value > 0.0 { "inf\t" } else { "-inf\t" }),
-        }
-    }
-
-    fn scalar(self, scalar: &Scalar, null: &str, sink: &mut dyn CellSink) {
-        match scalar {
-            Scalar::Null => sink.text(null),
-            Scalar::Bool(value) => sink.text(python_bool(*value)),
-            Scalar::Int(value) => sink.integer((*value).into()),
-            Scalar::Large(value) => self.float(**value as f64, sink),
-            Scalar::Float(value) => self.float(*value, sink),
-            Scalar::Text(text) if text.is_empty() => sink.empty(),
-            Scalar::Text(text) => sink.text(text),
-        }
-    }
-}
-
-fn python_bool(value: bool) -> &'static str {
-    if value { "True" } else { "False" }
 }

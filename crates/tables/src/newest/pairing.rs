@@ -8,7 +8,7 @@ use msprobe_compare::side::{Leaf, Side};
 use msprobe_report::console::Console;
 
 use super::NewestOptions;
-use crate::matching::{Keys, dtypes_agree, fold_to_family, match_by_key, match_fuzzily};
+use crate::matching::{Keys, compatible, match_by_key, match_fuzzily};
 
 pub(super) fn pair_rows(
     target: &Side,
@@ -49,11 +49,7 @@ fn match_by_name(target: &Side, golden: &Side, keys: &Keys, across_frameworks: b
         };
         pairs.extend(namesakes.iter().map(|&place| {
             let other = &golden.rows[place];
-            let agree = if across_frameworks {
-                dtypes_agree(&fold_to_family(&leaf.dtype), &fold_to_family(&other.dtype))
-            } else {
-                dtypes_agree(&leaf.dtype, &other.dtype)
-            };
+            let agree = compatible(&leaf.dtype, &other.dtype, across_frameworks);
             let partner = if agree { Ok(place) } else { Err(Unmatched::Dtype) };
             RowPair { target: row, golden: partner, method: method(Some(other)) }
         }));

@@ -1,8 +1,9 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use msprobe_compare::metrics::{Metric, Metrics, Missing};
 use msprobe_compare::pairing::{MatchMethod, Unmatched};
-use msprobe_compare::side::{Which, read_side};
+use msprobe_compare::side::{Scalar, Which, read_side};
 use msprobe_report::console::Silent;
 
 use super::*;
@@ -42,7 +43,7 @@ fn verdicts(mode: Mode, target: &str, golden: &str) -> Vec<String> {
     let (target, golden) = sides(target, golden);
     let table =
         NewestTable::compare(&target, &golden, mode, None, &NewestOptions::default(), &Silent).unwrap();
-    let short = |message: &str| {
+    let short = |message: String| {
         let known = [
             ("nan/inf", "not finite"),
             ("NormRelativeErr", "norm"),
@@ -58,7 +59,7 @@ fn verdicts(mode: Mode, target: &str, golden: &str) -> Vec<String> {
     };
     let describe = |verdict: &Verdict| {
         let messages: Vec<&str> = verdict.messages().map(short).collect();
-        format!("{} {}", verdict.grade().word(), messages.join("+"))
+        format!("{} {}", verdict.grade().as_str(), messages.join("+"))
     };
     table.verdicts().iter().map(describe).collect()
 }
@@ -328,7 +329,7 @@ fn real_verdicts(target: [[f32; 4]; 2], golden: [[f32; 4]; 2]) -> Vec<(&'static 
     let options = NewestOptions { log_tensors: true, ..NewestOptions::default() };
     let table = NewestTable::compare(&target, &golden, Mode::All, None, &options, &Silent).unwrap();
     assert_eq!(table.failures(), [""; 0]);
-    table.verdicts().iter().map(|verdict| (verdict.grade().word(), verdict.json())).collect()
+    table.verdicts().iter().map(|verdict| (verdict.grade().as_str(), verdict.json())).collect()
 }
 
 #[test]
@@ -359,7 +360,8 @@ fn zeros_are_shifted_by_the_epsilon_of_float32() {
     let options = NewestOptions::default();
     let table = NewestTable::compare(&target, &golden, Mode::All, None, &options, &Silent).unwrap();
     assert_eq!(table.failures().len(), 1, "one bad file costs its row");
-    assert_eq!(table.tensors()[0].metrics, [MetricCell::Text("unsupported"); 6]);
-    assert_eq!(table.tensors()[1].metrics[3], MetricCell::Number(8_388_608.0));
-    assert_eq!(table.tensors()[1].metrics[4], MetricCell::Number(0.75));
+    assert_eq!(table.tensors()[0].metrics, Metrics::missing(Missing::Unsupported));
+    let metrics = &table.tensors()[1].metrics;
+    assert_eq!(metrics.max_relative, Metric::Number(8_388_608.0));
+    assert_eq!(metrics.within_thousandth, Metric::Number(0.75));
 }

@@ -2,13 +2,13 @@
 
 use std::fmt::Write;
 
-use msprobe_compare::verdict::{Noted, Verdict};
+use msprobe_compare::verdict::{DifferingRecord, Verdict};
 
 use super::outcome::{Outcome, Part};
 
 /// Places that are listed.
 const PLACES: usize = 16;
-/// The list of the first findings is not narrower than this, whatever the terminal.
+/// The list of the first records that differ is not narrower than this, whatever the terminal.
 const NARROWEST: usize = 60;
 
 impl Outcome {
@@ -40,8 +40,11 @@ impl Outcome {
         add("", verdict.culprit_lines());
         add("Not compared", verdict.gaps.lines());
         add("Different beside the numbers", verdict.aside_lines());
-        if verdict.status.is_difference() && !verdict.noted.is_empty() {
-            add(&first_findings_title(&verdict), findings(&verdict.noted, width.max(NARROWEST)));
+        if verdict.status.is_difference() && !verdict.first_differing.is_empty() {
+            add(
+                &differing_records_title(&verdict),
+                differing_records(&verdict.first_differing, width.max(NARROWEST)),
+            );
         }
         add("", self.differing_places().into_iter().collect());
         add("", verdict.next_step().map(|next| format!("Next  {next}")).into_iter().collect());
@@ -77,19 +80,19 @@ impl Outcome {
     }
 }
 
-fn first_findings_title(verdict: &Verdict) -> String {
-    let (shown, all) = (verdict.noted.len(), verdict.counts.differing);
+fn differing_records_title(verdict: &Verdict) -> String {
+    let (shown, all) = (verdict.first_differing.len(), verdict.counts.differing);
     let which = if shown < all { format!("the first {shown} of {all}") } else { format!("all {all}") };
     format!("Records that differ ({which}, of {} compared)", verdict.counts.paired)
 }
 
 /// A table that fits the width; long names lose their middle.
-fn findings(noted: &[Noted], width: usize) -> Vec<String> {
+fn differing_records(records: &[DifferingRecord], width: usize) -> Vec<String> {
     const NUMBERS: usize = 2 + 12 + 12 + 12;
     let names = width.saturating_sub(NUMBERS).max(20);
     let mut lines =
         vec![format!("  {:<names$} {:>11} {:>11} {}", "record", "error in", "error out", "error is")];
-    for one in noted {
+    for one in records {
         let how = if one.is_introduced { "introduced" } else { "inherited" };
         lines.push(format!(
             "  {:<names$} {:>11} {:>11} {how}",
@@ -127,14 +130,14 @@ mod tests {
 
     #[test]
     fn the_list_fits_the_width() {
-        let noted = vec![Noted {
+        let records = vec![DifferingRecord {
             name: format!("Module.{}.Linear.forward.0", "layers.".repeat(20)),
             error_in: 0.0,
             error_out: f64::INFINITY,
             is_introduced: true,
         }];
         for width in [60, 80, 120, 200] {
-            let lines = findings(&noted, width);
+            let lines = differing_records(&records, width);
             assert!(lines.iter().all(|line| line.chars().count() <= width), "{width}: {lines:?}");
             assert!(lines[1].contains("forward.0") && lines[1].contains("introduced"), "{lines:?}");
         }

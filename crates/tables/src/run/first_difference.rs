@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use msprobe_compare::Mode;
 use msprobe_compare::side::{Side, Stacks};
-use msprobe_compare::statistics::Mode;
 use msprobe_report::console::Console;
 use msprobe_report::error::CompareError;
 

@@ -4,6 +4,7 @@ mod answer;
 mod directories;
 mod discover;
 mod first_difference;
+mod json;
 mod one;
 mod outcome;
 mod reports;

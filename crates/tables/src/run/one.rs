@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use msprobe_compare::Mode;
+use msprobe_compare::metrics::{TensorComparison, compare_tensors_widened};
 use msprobe_compare::pairing::{MatchMethod, RowPair};
 use msprobe_compare::side::{Construct, FileKind, Side, Stacks};
-use msprobe_compare::statistics::Mode;
-use msprobe_compare::tensor_pair::TensorComparison;
 use msprobe_compare::verdict::{self, Judgement, Verdict};
 use msprobe_report::console::Console;
 use msprobe_report::error::CompareError;
@@ -21,7 +21,7 @@ use crate::highlight::Highlights;
 use crate::mapping::{self, MappingSource};
 use crate::matching::{Keys, match_by_key, match_by_key_and_shape, match_fuzzily};
 use crate::newest::{NewestOptions, NewestTable};
-use crate::table::{Table, TensorOptions, compare_tensor_files};
+use crate::table::{Table, TensorOptions, compare_tensor_files, compare_tensor_files_with};
 
 /// Compares two dump files and writes their tables. The failures are tensors that could not be read.
 pub fn compare_files(
@@ -228,13 +228,20 @@ impl Comparison<'_> {
             })
         };
         let constructs = (beside(self.target), beside(self.golden));
+        // Pairs the table does not have are measured as those it has.
         let measure = |rows: &[(usize, usize)]| {
-            let pairs: Vec<RowPair> = rows
-                .iter()
-                .map(|&(target, golden)| RowPair { target, golden: Ok(golden), method: MatchMethod::Aligned })
-                .collect();
-            compare_tensor_files(self.target, self.golden, &pairs, TensorOptions { log_rows: false }, console)
-                .0
+            let pair =
+                |&(target, golden)| RowPair { target, golden: Ok(golden), method: MatchMethod::Aligned };
+            let pairs: Vec<RowPair> = rows.iter().map(pair).collect();
+            let (target, golden, options) = (self.target, self.golden, TensorOptions { log_rows: false });
+            let (measured, _) = match self.options.form {
+                Form::Old => compare_tensor_files(target, golden, &pairs, options, console),
+                Form::Newest => {
+                    let widened = compare_tensors_widened;
+                    compare_tensor_files_with(widened, target, golden, &pairs, options, console)
+                }
+            };
+            measured
         };
         verdict::judge(verdict::Input {
             target: self.target,

@@ -9,6 +9,7 @@ use msprobe_report::paths::publish;
 use serde_json::{Map, Value, json};
 
 use super::discover::place_of;
+use super::json::{gaps_json, verdict_json};
 
 /// One pair of dumps.
 #[derive(Debug)]
@@ -156,21 +157,21 @@ impl Outcome {
     pub fn to_json(&self, tolerances: &Tolerances) -> Value {
         let mut object = match self.overall() {
             Some((part, verdict)) => {
-                let mut object = verdict.to_json();
+                let mut object = verdict_json(&verdict);
                 object.insert("step".into(), json!(part.step));
                 object.insert("rank".into(), json!(part.rank));
                 object
             }
             None => {
                 let mut object = Map::new();
-                object.insert("status".into(), Status::Failed.word().into());
+                object.insert("status".into(), Status::Failed.as_str().into());
                 for key in ["culprit", "direction", "step", "rank", "evidence", "match_method"] {
                     object.insert(key.into(), Value::Null);
                 }
                 let tolerances: Map<String, Value> =
                     tolerances.named().map(|(name, value)| (name.to_owned(), value.into())).collect();
                 object.insert("tolerances".into(), tolerances.into());
-                object.insert("incomplete".into(), self.gaps.to_json());
+                object.insert("incomplete".into(), gaps_json(&self.gaps));
                 object
             }
         };
@@ -182,7 +183,7 @@ impl Outcome {
                 "rank": part.rank,
                 "bench_step": part.against.0.or(part.step),
                 "bench_rank": part.against.1.or(part.rank),
-                "status": part.verdict.status.word(),
+                "status": part.verdict.status.as_str(),
                 "culprit": culprit.map(|culprit| &culprit.name),
                 "direction": culprit.map(|culprit| culprit.direction),
                 "files": part.files.iter().map(|file| file.file_name().unwrap_or_default().to_string_lossy())

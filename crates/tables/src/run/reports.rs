@@ -14,8 +14,9 @@ use msprobe_report::{
     write_sheet_csv, write_sheet_json, write_workbook,
 };
 
+use super::json::verdict_json;
 use super::{Form, Options};
-use crate::table::{float_cell, scalar_cell};
+use crate::table::Infinities;
 
 /// What there is to report.
 pub(super) struct Report<'a> {
@@ -120,7 +121,7 @@ impl Report<'_> {
 
     fn json(&self, file: &mut File) -> io::Result<()> {
         let mut out = BufWriter::new(file);
-        let verdict = serde_json::Value::Object(self.judgement.verdict.to_json());
+        let verdict = serde_json::Value::Object(verdict_json(&self.judgement.verdict));
         write!(out, "{{\"verdict\": {verdict},\n\"rows\": ")?;
         let rows = Answered { report: self, view: View::Json };
         write_sheet_json(&Sheet { name: String::new(), headers: rows.headers(), rows: &rows }, &mut out)?;
@@ -163,21 +164,20 @@ impl Report<'_> {
     /// The row of the table that shows the culprit.
     fn evidence_row(&self) -> Option<usize> {
         let culprit = self.judgement.verdict.culprit.as_ref()?;
-        let name = culprit.evidence.iter().find(|(key, _)| *key == "NPU Name").map(|(_, value)| value);
-        let msprobe_compare::verdict::Evidence::Text(name) = name? else { return None };
-        self.pairs.iter().position(|pair| *self.target.rows[pair.target].name == **name)
+        let shown = culprit.evidence.target.as_ref()?;
+        self.pairs.iter().position(|pair| self.target.rows[pair.target].name == shown.name)
     }
 
     fn verdict_lines(&self) -> Vec<(String, String)> {
         let verdict = &self.judgement.verdict;
         let mut lines = vec![
             ("Verdict".to_owned(), verdict.headline("")),
-            ("Status".to_owned(), verdict.status.word().to_owned()),
+            ("Status".to_owned(), verdict.status.as_str().to_owned()),
         ];
         if let Some(culprit) = &verdict.culprit {
             lines.push(("Culprit".to_owned(), culprit.name.clone()));
             lines.push(("Direction".to_owned(), culprit.direction.to_owned()));
-            lines.push(("Match Method".to_owned(), culprit.method.word().to_owned()));
+            lines.push(("Match Method".to_owned(), culprit.method.as_str().to_owned()));
             for (label, fact) in verdict.facts(culprit) {
                 let (first, rest) = label.split_at(1);
                 lines.push((format!("{}{rest}", first.to_uppercase()), fact));
@@ -217,8 +217,8 @@ impl Report<'_> {
         let detail = self.judgement.rows[pair.target].as_ref();
         let aligned = detail.filter(|detail| pair.golden != Ok(detail.golden));
         match (aligned, pair.golden) {
-            (Some(detail), _) => sink.text(detail.method.word()),
-            (None, Ok(_)) => sink.text(pair.method.word()),
+            (Some(detail), _) => sink.text(detail.method.as_str()),
+            (None, Ok(_)) => sink.text(pair.method.as_str()),
             (None, Err(_)) => sink.empty(),
         }
         match aligned {
@@ -227,15 +227,15 @@ impl Report<'_> {
         }
         match pair.golden {
             Ok(_) => sink.empty(),
-            Err(reason) => sink.text(reason.words()),
+            Err(reason) => sink.text(reason.as_str()),
         }
         match detail {
             Some(detail) => {
-                sink.text(if detail.error == 0.0 { "none" } else { detail.kind_word() });
+                sink.text(if detail.error == 0.0 { "none" } else { detail.kind.as_str() });
                 for value in [detail.error, detail.inherited, detail.introduced()] {
-                    float_cell(value, sink);
+                    Infinities::Workbook.number(value, sink);
                 }
-                sink.text(detail.origin.word());
+                sink.text(detail.origin.as_str());
             }
             None => (0..5).for_each(|_| sink.empty()),
         }
@@ -293,7 +293,7 @@ impl SheetRows for Answered<'_> {
     }
 
     fn cells(&self, row: usize, sink: &mut dyn CellSink) {
-        sink.text(self.detail(row).map_or("only on the NPU side", |detail| detail.origin.word()));
+        sink.text(self.detail(row).map_or("only on the NPU side", |detail| detail.origin.as_str()));
         let pair = &self.report.pairs[row];
         match self.view {
             View::Workbook => self.report.workbook_rows.cells(row, sink),
@@ -423,7 +423,7 @@ impl SheetRows for GoldenOnlyRows<'_> {
         sink.text(&leaf.dtype);
         sink.text(&leaf.shape);
         for statistic in &leaf.statistics {
-            scalar_cell(statistic, "None", sink);
+            Infinities::Workbook.statistic(statistic, "None", sink);
         }
         sink.text(leaf.md5.as_deref().unwrap_or("N/A"));
         match only.paired_with {

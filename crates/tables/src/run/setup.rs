@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use msprobe_compare::Mode;
 use msprobe_compare::side::{FileKind, Side, Stacks, Which, read_side};
-use msprobe_compare::statistics::Mode;
 use msprobe_report::console::Console;
 use msprobe_report::error::{Code, CompareError};
 use msprobe_report::paths::check_exists;

@@ -9,7 +9,6 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use msprobe_compare::tensor_pair::METRIC_HEADERS;
 use msprobe_report::VecRows;
 use msprobe_report::console::Console;
 use msprobe_report::error::{Code, CompareError};
@@ -17,6 +16,7 @@ use msprobe_report::paths::{make_directory, publish_stamped, timestamp};
 use msprobe_report::{Cell, Sheet, write_workbook};
 
 use crate::directories::{Directory, walk};
+use crate::metrics::METRIC_HEADERS;
 use crate::table::{COMMON_HEADERS, DIFFERENCE_HEADERS, STATISTICS_HEADERS};
 
 /// A sheet has no room for more, header included.
@@ -56,24 +56,26 @@ impl Mode {
 /// Empty lists of ranks and steps mean all. What cannot be compared is reported and left out; it is an error only if
 /// nothing is left.
 pub fn compare_graphs(
-    npu: &Path,
-    bench: &Path,
+    target_root: &Path,
+    golden_root: &Path,
     rank_ids: &[i64],
     step_ids: &[i64],
     output: &Path,
     console: &dyn Console,
 ) -> Result<Vec<PathBuf>, CompareError> {
-    let (npu_tree, bench_tree) = (tree(npu, console)?, tree(bench, console)?);
-    let targets = places(&npu_tree, rank_ids, step_ids);
-    let mut goldens = places(&bench_tree, rank_ids, step_ids);
+    let trees = [tree(target_root, console)?, tree(golden_root, console)?];
+    let targets = places(&trees[0], rank_ids, step_ids);
+    let mut goldens = places(&trees[1], rank_ids, step_ids);
     make_directory(output)?;
     let mut written = Vec::new();
     let mut refused = None;
     let mut common = false;
     for ((rank, step), target) in targets {
         let Some(golden) = goldens.remove(&(rank, step)) else {
-            console
-                .warning(&format!("rank {rank}, step {step} is not in {}, it is left out", bench.display()));
+            console.warning(&format!(
+                "rank {rank}, step {step} is not in {}, it is left out",
+                golden_root.display()
+            ));
             continue;
         };
         common = true;
@@ -87,17 +89,21 @@ pub fn compare_graphs(
         }
     }
     for (rank, step) in goldens.into_keys() {
-        console.warning(&format!("rank {rank}, step {step} is not in {}, it is left out", npu.display()));
+        console.warning(&format!(
+            "rank {rank}, step {step} is not in {}, it is left out",
+            target_root.display()
+        ));
     }
     match refused {
         Some(error) if written.is_empty() => Err(error),
-        _ if !common => Err(nothing_in_common(npu, bench)),
+        _ if !common => Err(nothing_in_common(target_root, golden_root)),
         _ => Ok(written),
     }
 }
 
-fn nothing_in_common(npu: &Path, bench: &Path) -> CompareError {
-    let message = format!("no rank and step is in both {} and {}", npu.display(), bench.display());
+fn nothing_in_common(target_root: &Path, golden_root: &Path) -> CompareError {
+    let message =
+        format!("no rank and step is in both {} and {}", target_root.display(), golden_root.display());
     CompareError::new(Code::InvalidPath, message)
         .with_hint("give directories that hold {rank}/{net}/{graph}/{step}, and check rank_id and step_id")
 }
@@ -152,8 +158,8 @@ fn compare_place(
             .with_hint(format!("rank {rank}, step {step} has neither .npy files nor a statistic.csv")));
     };
     if mode != golden_mode {
-        let (npu, bench) = (mode.name(), golden_mode.name());
-        let message = format!("NPU mode {npu} not equal to MATCH mode {bench}.");
+        let (mode, golden_mode) = (mode.name(), golden_mode.name());
+        let message = format!("NPU mode {mode} not equal to MATCH mode {golden_mode}.");
         return Err(CompareError::new(Code::InvalidCompareMode, message));
     }
     let rows = match mode {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use msprobe_compare::tensor_pair::{MetricCell, NOT_JUDGED, TensorComparison, compare_tensors};
+use msprobe_compare::metrics::{Metric, Metrics, compare_tensors};
 use msprobe_report::Cell;
 use msprobe_report::console::{Console, Level, LimitedWarnings};
 use msprobe_tensor::TensorView;
@@ -12,8 +12,9 @@ use msprobe_tensor::files::NpyArray;
 use rayon::prelude::*;
 
 use super::join::{Keyed, Time, outer_join};
-use crate::array::{figures, shape_text};
+use crate::array::{shape_text, statistics_cells};
 use crate::directories::Directory;
+use crate::metrics::{self, Accuracy, NOT_JUDGED, in_columns};
 
 const NO_ARRAY: &str = "Dump file is not ndarray.\n";
 const EMPTY: &str = "This is empty data, can not compare.\n";
@@ -150,8 +151,9 @@ fn row(
         [&files[0], &files[1]].map(|file| file.as_ref().and_then(NpyArray::view));
     let views = [&target_view, &golden_view];
     let both = target_view.as_ref().zip(golden_view.as_ref());
-    let (message, comparison) = both.map_or((NO_ARRAY.to_owned(), None), |(t, g)| compare(t, g));
-    if comparison.as_ref().is_some_and(|comparison| comparison.accuracy == "None") {
+    let (message, metrics) = both.map_or((NO_ARRAY.to_owned(), None), |(t, g)| compare(t, g));
+    let accuracy = metrics.as_ref().map(Accuracy::of);
+    if accuracy == Some(Accuracy::NotJudged) {
         not_judged.warning(|| NOT_JUDGED.to_owned());
     }
 
@@ -161,24 +163,23 @@ fn row(
     row.extend(views.map(|view| text(view.as_ref().map(|view| view.dtype().numpy_name().to_owned()))));
     row.extend(views.map(|view| text(view.as_ref().map(|view| shape_text(view.shape())))));
     for view in views {
-        row.extend(view.as_ref().map_or([const { Cell::Empty }; 4], figures));
+        row.extend(view.as_ref().map_or([const { Cell::Empty }; 4], statistics_cells));
     }
-    row.push(text(comparison.as_ref().map(|comparison| comparison.accuracy.to_owned())));
+    row.push(text(accuracy.map(|accuracy| accuracy.as_str().to_owned())));
     row.push(text(Some(message)));
-    let metrics = comparison.map(|comparison| comparison.metrics.map(metric));
-    row.extend(metrics.unwrap_or([const { Cell::Empty }; 6]));
+    row.extend(metrics.map_or([const { Cell::Empty }; 6], |metrics| in_columns(&metrics).map(metric_cell)));
     row
 }
 
-fn metric(cell: MetricCell) -> Cell {
-    match cell {
-        MetricCell::Number(value) => Cell::Float(value),
-        MetricCell::Text(text) => Cell::Text(text.to_owned()),
+fn metric_cell(metric: Metric) -> Cell {
+    match metric {
+        Metric::Number(value) => Cell::Float(value),
+        Metric::Missing(why) => Cell::Text(why.as_str().to_owned()),
     }
 }
 
 /// Why two arrays are not compared, or what comes of it.
-fn compare(target: &TensorView<'_>, golden: &TensorView<'_>) -> (String, Option<TensorComparison>) {
+fn compare(target: &TensorView<'_>, golden: &TensorView<'_>) -> (String, Option<Metrics>) {
     let mut message = String::new();
     if target.numel() == 0 || golden.numel() == 0 {
         return (EMPTY.to_owned(), None);
@@ -198,7 +199,7 @@ fn compare(target: &TensorView<'_>, golden: &TensorView<'_>) -> (String, Option<
     if comparison.pair.as_ref().is_some_and(|pair| !agree(pair)) {
         return (POSITIONS_DIFFER.to_owned(), None);
     }
-    (comparison.message.clone(), Some(comparison))
+    (metrics::message(&comparison), Some(comparison.metrics))
 }
 
 #[cfg(test)]

@@ -1,30 +1,52 @@
 //! Values as cells.
 
+use msprobe_compare::metrics::Metric;
+use msprobe_compare::side::Scalar;
 use msprobe_report::CellSink;
 
-use msprobe_compare::side::Scalar;
+/// How values that are no finite numbers are kept from being taken for something else.
+#[derive(Clone, Copy)]
+pub(crate) enum Infinities {
+    /// With a leading blank.
+    Csv,
+    /// With a trailing tab, as Excel shows them.
+    Workbook,
+}
 
-/// A number; what is not finite as the text Excel shows.
-pub(crate) fn float_cell(value: f64, sink: &mut dyn CellSink) {
-    if value.is_finite() {
-        sink.number(value);
-    } else if value.is_nan() {
-        sink.text("nan\t");
-    } else {
-        sink.text(if value > 0.0 { "inf\t" } else { "-inf\t" });
+impl Infinities {
+    /// A number.
+    pub(crate) fn number(self, value: f64, sink: &mut dyn CellSink) {
+        match self {
+            _ if value.is_finite() => sink.number(value),
+            _ if value.is_nan() => sink.text("Nan"),
+            Infinities::Csv => sink.text(if value > 0.0 { " inf" } else { " -inf" }),
+            Infinities::Workbook => sink.text(if value > 0.0 { "inf\t" } else { "-inf\t" }),
+        }
+    }
+
+    /// A metric, or the word for why there is none.
+    pub(crate) fn metric(self, metric: Metric, sink: &mut dyn CellSink) {
+        match metric {
+            Metric::Number(value) => self.number(value, sink),
+            Metric::Missing(why) => sink.text(why.as_str()),
+        }
+    }
+
+    /// A statistic. `null` is what stands for one that is not there.
+    pub(crate) fn statistic(self, scalar: &Scalar, null: &str, sink: &mut dyn CellSink) {
+        match scalar {
+            Scalar::Null => sink.text(null),
+            Scalar::Bool(value) => sink.text(python_bool(*value)),
+            Scalar::Int(value) => sink.integer((*value).into()),
+            Scalar::Large(value) => self.number(**value as f64, sink),
+            Scalar::Float(value) => self.number(*value, sink),
+            Scalar::Text(text) if text.is_empty() => sink.empty(),
+            Scalar::Text(text) => sink.text(text),
+        }
     }
 }
 
-/// A statistic. `null` is what stands for one that is not there.
-pub(crate) fn scalar_cell(scalar: &Scalar, null: &str, sink: &mut dyn CellSink) {
-    match scalar {
-        Scalar::Null => sink.text(null),
-        Scalar::Bool(value) => sink.text(if *value { "True" } else { "False" }),
-        Scalar::Int(value) => sink.integer((*value).into()),
-        Scalar::Large(value) => float_cell(**value as f64, sink),
-        Scalar::Float(value) if value.is_nan() => sink.text("Nan"),
-        Scalar::Float(value) => float_cell(*value, sink),
-        Scalar::Text(text) if text.is_empty() => sink.empty(),
-        Scalar::Text(text) => sink.text(text),
-    }
+/// `str` of a bool.
+pub(crate) fn python_bool(value: bool) -> &'static str {
+    if value { "True" } else { "False" }
 }

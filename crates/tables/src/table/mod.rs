@@ -4,18 +4,18 @@ mod cells;
 mod statistics;
 mod tensors;
 
+use msprobe_compare::Mode;
+use msprobe_compare::metrics::TensorComparison;
 use msprobe_compare::pairing::RowPair;
 use msprobe_compare::python_text::list_of_texts;
 use msprobe_compare::side::{Leaf, Side, Stacks};
-use msprobe_compare::statistics::Mode;
-pub use msprobe_compare::statistics::{DIFFERENCE_HEADERS, STATISTICS_HEADERS};
-use msprobe_compare::tensor_pair::{METRIC_HEADERS, MetricCell, TensorComparison};
 use msprobe_report::{CellSink, SheetRows, Tone};
 
 use crate::highlight::Highlights;
+use crate::metrics::{self, Accuracy, METRIC_HEADERS, NO_GOLDEN, in_columns};
 
-pub(crate) use self::cells::{float_cell, scalar_cell};
-pub use self::statistics::needs_double_check;
+pub(crate) use self::cells::{Infinities, python_bool};
+pub use self::statistics::{Difference, difference, needs_double_check};
 pub(crate) use self::tensors::compare_tensor_files_with;
 pub use self::tensors::{TensorOptions, compare_tensor_files};
 
@@ -23,10 +23,63 @@ pub use self::tensors::{TensorOptions, compare_tensor_files};
 pub const COMMON_HEADERS: [&str; 6] =
     ["NPU Name", "Bench Name", "NPU Dtype", "Bench Dtype", "NPU Tensor Shape", "Bench Tensor Shape"];
 
+/// Statistics of both sides.
+pub const STATISTICS_HEADERS: [&str; 8] =
+    ["NPU max", "NPU min", "NPU mean", "NPU l2norm", "Bench max", "Bench min", "Bench mean", "Bench l2norm"];
+/// Differences of statistics.
+pub const DIFFERENCE_HEADERS: [&str; 8] = [
+    "Max diff",
+    "Min diff",
+    "Mean diff",
+    "L2norm diff",
+    "MaxRelativeErr",
+    "MinRelativeErr",
+    "MeanRelativeErr",
+    "NormRelativeErr",
+];
+
 const NOT_MATCHED: &str = "N/A";
-const NO_BENCH: &str = "No bench data matched.";
 const DOUBLE_CHECK: &str = "Need double check api accuracy.";
 const FUZZY: &str = " Fuzzy matching data, the comparison accuracy may be affected.";
+
+/// What came of a row by the rules of the reference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowResult {
+    /// Real data.
+    Accuracy(Accuracy),
+    /// Nothing was paired with it.
+    NotMatched,
+    /// A statistic is far from its partner.
+    DoubleCheck,
+    /// Statistics are close enough.
+    Unremarkable,
+    /// Checksums are the same, or there are none.
+    Pass,
+    /// Checksums differ.
+    Different,
+}
+
+impl RowResult {
+    /// The word in the table.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RowResult::Accuracy(accuracy) => accuracy.as_str(),
+            RowResult::NotMatched => NOT_MATCHED,
+            RowResult::DoubleCheck => "Warning",
+            RowResult::Unremarkable => "",
+            RowResult::Pass => "pass",
+            RowResult::Different => "Different",
+        }
+    }
+
+    /// Whether accuracy is not reached.
+    pub fn is_failure(self) -> bool {
+        matches!(
+            self,
+            RowResult::Accuracy(Accuracy::NotReached) | RowResult::DoubleCheck | RowResult::Different
+        )
+    }
+}
 
 /// Two sides, row by row.
 pub struct Table<'a> {
@@ -75,19 +128,19 @@ impl Table<'_> {
         (&self.target.rows[pair.target], pair.golden.ok().map(|row| &self.golden.rows[row]))
     }
 
-    /// The verdict of a row: `Result`, or `Accuracy Reached or Not`.
-    pub fn result(&self, row: usize) -> &'static str {
+    /// What the column `Result`, or `Accuracy Reached or Not`, says of a row.
+    pub fn result(&self, row: usize) -> RowResult {
         let pair = &self.pairs[row];
         let (target, golden) = self.leaves(pair);
         match (self.mode, golden) {
-            (Mode::All, _) => self.tensors[row].accuracy,
+            (Mode::All, _) => RowResult::Accuracy(Accuracy::of(&self.tensors[row].metrics)),
             // Nothing on either side reads the same.
-            (Mode::Md5, None) if target.md5.is_none() => "pass",
-            (_, None) => NOT_MATCHED,
-            (Mode::Summary, Some(golden)) if needs_double_check(target, golden) => "Warning",
-            (Mode::Summary, Some(_)) => "",
-            (Mode::Md5, Some(golden)) if target.md5 == golden.md5 => "pass",
-            (Mode::Md5, Some(_)) => "Different",
+            (Mode::Md5, None) if target.md5.is_none() => RowResult::Pass,
+            (_, None) => RowResult::NotMatched,
+            (Mode::Summary, Some(golden)) if needs_double_check(target, golden) => RowResult::DoubleCheck,
+            (Mode::Summary, Some(_)) => RowResult::Unremarkable,
+            (Mode::Md5, Some(golden)) if target.md5 == golden.md5 => RowResult::Pass,
+            (Mode::Md5, Some(_)) => RowResult::Different,
         }
     }
 
@@ -95,9 +148,9 @@ impl Table<'_> {
     pub fn message(&self, row: usize) -> String {
         let pair = &self.pairs[row];
         let mut message = match self.mode {
-            Mode::All => self.tensors[row].message.clone(),
-            _ if pair.golden.is_err() => NO_BENCH.to_owned(),
-            _ if self.result(row) == "Warning" => DOUBLE_CHECK.to_owned(),
+            Mode::All => metrics::message(&self.tensors[row]),
+            _ if pair.golden.is_err() => NO_GOLDEN.to_owned(),
+            _ if self.result(row) == RowResult::DoubleCheck => DOUBLE_CHECK.to_owned(),
             _ => String::new(),
         };
         let (target, golden) = self.leaves(pair);
@@ -126,11 +179,11 @@ impl Table<'_> {
     fn statistics_cells(target: &Leaf, golden: Option<&Leaf>, sink: &mut dyn CellSink) {
         let null = if golden.is_some() { "None" } else { NOT_MATCHED };
         for statistic in &target.statistics {
-            scalar_cell(statistic, null, sink);
+            Infinities::Workbook.statistic(statistic, null, sink);
         }
         for index in 0..4 {
             match golden {
-                Some(golden) => scalar_cell(&golden.statistics[index], null, sink),
+                Some(golden) => Infinities::Workbook.statistic(&golden.statistics[index], null, sink),
                 None => sink.text(NOT_MATCHED),
             }
         }
@@ -158,11 +211,8 @@ impl SheetRows for Table<'_> {
         Self::common_cells(target, golden, sink);
         match self.mode {
             Mode::All => {
-                for metric in &self.tensors[row].metrics {
-                    match metric {
-                        MetricCell::Number(value) => float_cell(*value, sink),
-                        MetricCell::Text(text) => sink.text(text),
-                    }
+                for metric in in_columns(&self.tensors[row].metrics) {
+                    Infinities::Workbook.metric(metric, sink);
                 }
             }
             Mode::Summary => statistics::difference_cells(target, golden, sink),
@@ -174,7 +224,7 @@ impl SheetRows for Table<'_> {
         if self.mode != Mode::Md5 {
             Self::statistics_cells(target, golden, sink);
         }
-        text_or_empty(self.result(row), sink);
+        text_or_empty(self.result(row).as_str(), sink);
         if self.mode != Mode::Md5 {
             text_or_empty(&self.message(row), sink);
         }

@@ -1,11 +1,31 @@
 //! Differences of statistics.
 
 use msprobe_compare::python_text::push_float;
-use msprobe_compare::side::Leaf;
-use msprobe_compare::statistics::{Difference, difference};
+use msprobe_compare::side::{Leaf, Scalar};
 use msprobe_report::CellSink;
 
-use super::cells::float_cell;
+use super::cells::Infinities;
+
+/// How far a statistic is from its partner.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Difference {
+    /// There are no two numbers.
+    None,
+    /// It is NaN.
+    Nan,
+    /// Signed; the relative error in percent is missing where the golden one is zero.
+    Number(f64, Option<f64>),
+}
+
+/// Target minus golden.
+pub fn difference(target: &Scalar, golden: &Scalar) -> Difference {
+    let (Some(target), Some(golden)) = (target.number(), golden.number()) else { return Difference::None };
+    let difference = target - golden;
+    if difference.is_nan() {
+        return Difference::Nan;
+    }
+    Difference::Number(difference, (golden != 0.0).then(|| (difference / golden * 100.0).abs()))
+}
 
 /// Whether any statistic is off by more than half of the larger one, by sign.
 pub fn needs_double_check(target: &Leaf, golden: &Leaf) -> bool {
@@ -25,7 +45,7 @@ pub(super) fn difference_cells(target: &Leaf, golden: Option<&Leaf>, sink: &mut 
         match difference {
             Difference::None => sink.text("N/A"),
             Difference::Nan => sink.text("Nan"),
-            Difference::Number(value, _) => float_cell(value, sink),
+            Difference::Number(value, _) => Infinities::Workbook.number(value, sink),
         }
     }
     let mut text = String::new();

@@ -3,14 +3,15 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use msprobe_compare::metrics::{Note, TensorComparison, compare_tensors};
+use msprobe_compare::pairing::RowPair;
+use msprobe_compare::side::{Leaf, Side, Which};
+use msprobe_report::console::{Console, LimitedWarnings};
 use msprobe_tensor::files::{FileError, TensorFile};
 use msprobe_tensor::{DType, TensorView};
 use rayon::prelude::*;
 
-use msprobe_compare::pairing::RowPair;
-use msprobe_compare::side::{Leaf, Side, Which};
-use msprobe_compare::tensor_pair::{NOT_JUDGED, TensorComparison, compare_tensors};
-use msprobe_report::console::{Console, LimitedWarnings};
+use crate::metrics::{Accuracy, NOT_JUDGED, in_columns, message, metric_text};
 
 /// How real data is compared.
 #[derive(Debug, Clone, Copy, Default)]
@@ -30,7 +31,7 @@ pub fn compare_tensor_files(
     let (comparisons, failures) =
         compare_tensor_files_with(compare_tensors, target, golden, pairs, options, console);
     let not_judged = LimitedWarnings::new(console, "rows without a figure to judge by");
-    for _ in comparisons.iter().filter(|comparison| comparison.accuracy == "None") {
+    for _ in comparisons.iter().filter(|it| Accuracy::of(&it.metrics) == Accuracy::NotJudged) {
         not_judged.warning(|| NOT_JUDGED.to_owned());
     }
     (comparisons, failures)
@@ -105,11 +106,11 @@ impl Files {
     fn compare(&self, target: &Leaf, golden: Option<&Leaf>) -> (TensorComparison, Option<Failure>) {
         let unnamed = |which: Which| format!("its record on the {} side names no tensor file", which.title());
         let Some(target_name) = &target.data_name else {
-            return (TensorComparison::no_bench().because(unnamed(Which::Target)), None);
+            return (TensorComparison::refused(Note::NoGolden).because(unnamed(Which::Target)), None);
         };
-        let Some(golden) = golden else { return (TensorComparison::no_bench(), None) };
+        let Some(golden) = golden else { return (TensorComparison::refused(Note::NoGolden), None) };
         let Some(golden_name) = &golden.data_name else {
-            return (TensorComparison::no_bench_file().because(unnamed(Which::Golden)), None);
+            return (TensorComparison::refused(Note::NoGoldenFile).because(unnamed(Which::Golden)), None);
         };
         let opened =
             open(&self.target, target_name).and_then(|target| Ok((target, open(&self.golden, golden_name)?)));
@@ -130,7 +131,8 @@ impl Files {
             },
             Err(failure) => failure.clone(),
         };
-        let comparison = TensorComparison::not_read(target_name, golden_name).because(failure.reason.clone());
+        let note = Note::NotRead([target_name.to_string(), golden_name.to_string()]);
+        let comparison = TensorComparison::refused(note).because(failure.reason.clone());
         (comparison, Some(failure))
     }
 }
@@ -202,16 +204,12 @@ fn open(dir: &Path, name: &str) -> Result<TensorFile, Failure> {
 
 fn log_row(target: &Leaf, comparison: &TensorComparison, console: &dyn Console) {
     let [cosine, _, max_abs, max_relative, thousandth, five_thousandths] =
-        comparison.metrics.map(|cell| match cell {
-            msprobe_compare::tensor_pair::MetricCell::Number(value) => {
-                msprobe_compare::python_text::float_repr(value)
-            }
-            msprobe_compare::tensor_pair::MetricCell::Text(text) => text.to_owned(),
-        });
+        in_columns(&comparison.metrics).map(metric_text);
     console.info(&format!("start compare: {}", target.name));
     console.info(&format!(
         "[{}] Compare result: cosine {cosine}, max_abs_err {max_abs}, max_relative_err {max_relative}, {}, \
          one_thousand_err_ratio {thousandth}, five_thousand_err_ratio {five_thousandths}",
-        target.name, comparison.message
+        target.name,
+        message(comparison)
     ));
 }

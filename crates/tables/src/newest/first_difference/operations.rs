@@ -10,6 +10,7 @@ use super::super::leaf::{differences, is_distributed, requires_grad_text};
 use super::super::{Difference, Mode, NOT_MATCHED, NewestTable};
 use super::json::{JsonWriter, Value};
 use super::{Place, RankTable};
+use crate::metrics::NO_GOLDEN;
 use crate::table::{COMMON_HEADERS, DIFFERENCE_HEADERS, STATISTICS_HEADERS};
 
 /// Operations whose results are whatever memory held before.
@@ -19,7 +20,6 @@ const COMMUNICATION: [&str; 8] =
     ["send", "recv", "broadcast", "reduce", "gather", "scatter", "all_to_all", "isend_irecv"];
 /// A relative error from which results count as different.
 const DIFFERENT: f64 = 0.5;
-const NO_BENCH: &str = "No bench data matched.";
 
 /// A rank and what it did, in order.
 pub(super) struct Rank<'a> {
@@ -162,7 +162,7 @@ impl<'a> Rank<'a> {
         }
         json.member("Requires_grad Consistent", &Value::Bool(target_grad == golden_grad))?;
         json.member("Result", &Value::Text(result(table, pair)))?;
-        json.member("Err_message", &Value::Text(if golden.is_some() { "" } else { NO_BENCH }))?;
+        json.member("Err_message", &Value::Text(if golden.is_some() { "" } else { NO_GOLDEN }))?;
         if table.stacks.is_some() {
             json.member("NPU_Stack_Info", &stack(table, pair))?;
         }

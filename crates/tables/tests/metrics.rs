@@ -3,7 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use msprobe_compare::tensor_pair::{METRIC_HEADERS, MetricCell, TensorComparison, compare_tensors};
+use msprobe_compare::metrics::{Metric, Note, TensorComparison, compare_tensors};
+use msprobe_tables::metrics::{Accuracy, METRIC_HEADERS, in_columns, message};
 use msprobe_tensor::files::TensorFile;
 
 fn golden(case: &str) -> PathBuf {
@@ -12,8 +13,8 @@ fn golden(case: &str) -> PathBuf {
 
 fn compare_files(case: &str, target: &str, golden_name: &str) -> TensorComparison {
     match (target, golden_name) {
-        ("-1", _) | (_, "N/A") => return TensorComparison::no_bench(),
-        (_, "-1") => return TensorComparison::no_bench_file(),
+        ("-1", _) | (_, "N/A") => return TensorComparison::refused(Note::NoGolden),
+        (_, "-1") => return TensorComparison::refused(Note::NoGoldenFile),
         _ => {}
     }
     let open = |side: &str, name: &str| {
@@ -22,7 +23,7 @@ fn compare_files(case: &str, target: &str, golden_name: &str) -> TensorCompariso
     };
     match (open("npu", target), open("bench", golden_name)) {
         (Some(target), Some(golden)) => compare_tensors(&target.view(0).unwrap(), &golden.view(0).unwrap()),
-        _ => TensorComparison::not_read(target, golden_name),
+        _ => TensorComparison::refused(Note::NotRead([target.to_owned(), golden_name.to_owned()])),
     }
 }
 
@@ -41,10 +42,10 @@ fn own_message(recorded: &str) -> String {
     format!("{scalar}{}", rest.first().unwrap_or(&""))
 }
 
-fn assert_cell(cell: MetricCell, recorded: &str, context: &str) {
-    match cell {
-        MetricCell::Text(text) => assert_eq!(text, recorded, "{context}"),
-        MetricCell::Number(value) => {
+fn assert_metric(metric: Metric, recorded: &str, context: &str) {
+    match metric {
+        Metric::Missing(why) => assert_eq!(why.as_str(), recorded, "{context}"),
+        Metric::Number(value) => {
             let expected: f64 = recorded.trim().parse().unwrap();
             let close = (value - expected).abs() <= 1e-9 * expected.abs();
             assert!(close, "{context}: {value} instead of {expected}");
@@ -68,11 +69,12 @@ fn assert_case(case: &str) -> usize {
         let names = row[position("Data_name")].replace(['[', ']', '\''], "");
         let (target, golden_name) = names.split_once(", ").unwrap();
         let comparison = compare_files(case, target, golden_name);
-        for (header, cell) in METRIC_HEADERS.iter().zip(comparison.metrics) {
-            assert_cell(cell, &row[position(header)], &format!("{header} of {}", &row[0]));
+        for (header, metric) in METRIC_HEADERS.iter().zip(in_columns(&comparison.metrics)) {
+            assert_metric(metric, &row[position(header)], &format!("{header} of {}", &row[0]));
         }
-        assert_eq!(comparison.accuracy, &row[position("Accuracy Reached or Not")], "{}", &row[0]);
-        assert_eq!(comparison.message, own_message(&row[position("Err_message")]), "{}", &row[0]);
+        let accuracy = Accuracy::of(&comparison.metrics).as_str();
+        assert_eq!(accuracy, &row[position("Accuracy Reached or Not")], "{}", &row[0]);
+        assert_eq!(message(&comparison), own_message(&row[position("Err_message")]), "{}", &row[0]);
         count += 1;
     }
     count
@@ -82,6 +84,6 @@ fn assert_case(case: &str) -> usize {
 fn verdicts_see_the_imaginary_parts() {
     let comparison =
         compare_files("tensor_edge", "Torch.cplx.0.forward.output.0.pt", "Torch.cplx.0.forward.output.0.pt");
-    assert_eq!(comparison.metrics[2], MetricCell::Number(0.0));
+    assert_eq!(comparison.metrics.max_abs, Metric::Number(0.0));
     assert!(!comparison.pair.unwrap().is_identical());
 }

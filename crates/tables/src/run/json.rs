@@ -1,0 +1,164 @@
+//! The verdict for machines. Its members and the columns of its evidence keep the names scripts know.
+
+use msprobe_compare::Mode;
+use msprobe_compare::metrics::Metric;
+use msprobe_compare::python_text::float_repr;
+use msprobe_compare::side::{Leaf, Scalar, Which};
+use msprobe_compare::verdict::{Evidence, Gap, GapKind, Gaps, Verdict, whole_digits};
+use serde_json::{Map, Value, json};
+
+use crate::metrics::{METRIC_HEADERS, in_columns};
+use crate::table::{
+    COMMON_HEADERS, DIFFERENCE_HEADERS, Difference, STATISTICS_HEADERS, difference, python_bool,
+};
+
+/// The members of verdict.json that are about one pair of dumps.
+pub(super) fn verdict_json(verdict: &Verdict) -> Map<String, Value> {
+    let mut object = Map::new();
+    object.insert("status".into(), verdict.status.as_str().into());
+    let culprit = verdict.culprit.as_ref();
+    let text = |text: Option<&str>| text.map_or(Value::Null, Value::from);
+    object.insert("culprit".into(), text(culprit.map(|culprit| &*culprit.name)));
+    object.insert("direction".into(), text(culprit.map(|culprit| culprit.direction)));
+    object.insert(
+        "evidence".into(),
+        match culprit {
+            Some(culprit) => evidence_json(&culprit.evidence, verdict.mode).into(),
+            None => Value::Null,
+        },
+    );
+    object.insert("match_method".into(), text(culprit.map(|culprit| culprit.method.as_str())));
+    let tolerances: Map<String, Value> =
+        verdict.tolerances.named().map(|(name, value)| (name.to_owned(), value.into())).collect();
+    object.insert("tolerances".into(), tolerances.into());
+    object.insert("finding".into(), text(culprit.map(|culprit| culprit.finding.as_str())));
+    object.insert("bench_culprit".into(), text(culprit.and_then(|culprit| culprit.golden_name.as_deref())));
+    object.insert("changed_before".into(), text(culprit.and_then(|culprit| culprit.next.as_deref())));
+    object.insert("error_in".into(), culprit.map_or(Value::Null, |culprit| number(culprit.errors.0)));
+    object.insert("error_out".into(), culprit.map_or(Value::Null, |culprit| number(culprit.errors.1)));
+    object.insert(
+        "stack".into(),
+        match culprit.and_then(|culprit| culprit.stack.as_ref()) {
+            Some(stack) => stack.iter().map(|frame| &**frame).collect(),
+            None => Value::Null,
+        },
+    );
+    let counts = verdict.counts;
+    object.insert(
+        "records".into(),
+        json!({
+            "paired": counts.paired,
+            "aligned": counts.aligned,
+            "only_npu": counts.only_target,
+            "only_bench": counts.only_golden,
+            "differing": counts.differing,
+        }),
+    );
+    object.insert("incomplete".into(), gaps_json(&verdict.gaps));
+    let asides = verdict
+        .asides
+        .found()
+        .map(|(kind, count, first)| (kind.as_str().to_owned(), json!({"count": count, "first": first})));
+    object.insert("asides".into(), asides.collect::<Map<_, _>>().into());
+    object
+}
+
+/// The member `incomplete` of verdict.json: what could not be compared, by kind.
+pub(super) fn gaps_json(gaps: &Gaps) -> Value {
+    let first = |kind: GapKind| -> Vec<Value> {
+        let one =
+            |gap: &Gap| json!({"name": gap.name, "only_on": gap.only.map(Which::word), "reason": gap.reason});
+        gaps.first(kind).map(one).collect()
+    };
+    gaps.kinds()
+        .map(|kind| (kind.as_str().to_owned(), json!({"count": gaps.count(kind), "first": first(kind)})))
+        .collect::<Map<_, _>>()
+        .into()
+}
+
+/// What shows the culprit, under the headers tables have for it.
+fn evidence_json(evidence: &Evidence, mode: Mode) -> Map<String, Value> {
+    let mut columns = Map::new();
+    let mut add = |header: &str, value: Value| columns.insert(header.to_owned(), value);
+    if let Some((target, golden)) = &evidence.argument {
+        add("argument", (*target.name).into());
+        add("NPU value", argument_json(target));
+        add("Bench value", argument_json(golden));
+    }
+    let (target, golden) = match (&evidence.target, &evidence.golden) {
+        (Some(target), Some(golden)) => (target, golden),
+        (None, None) => return columns,
+        (target, golden) => {
+            let name = |leaf: &Option<Leaf>| leaf.as_ref().map_or("N/A".into(), |leaf| (*leaf.name).into());
+            add("NPU Name", name(target));
+            add("Bench Name", name(golden));
+            return columns;
+        }
+    };
+    let described = [&target.name, &golden.name]
+        .map(|name| &**name)
+        .into_iter()
+        .chain([&target.dtype, &golden.dtype, &target.shape, &golden.shape].map(|text| &**text));
+    for (header, text) in COMMON_HEADERS.iter().zip(described) {
+        add(header, text.into());
+    }
+    if mode == Mode::Md5 {
+        add("NPU MD5", target.md5.as_deref().unwrap_or("N/A").into());
+        add("BENCH MD5", golden.md5.as_deref().unwrap_or("N/A").into());
+    }
+    if !evidence.shows_numbers(mode) {
+        return columns;
+    }
+    if let Some(index) = evidence.first_difference {
+        add("First Difference", index.into());
+    }
+    if let Some(metrics) = &evidence.metrics {
+        for (header, metric) in METRIC_HEADERS.iter().zip(in_columns(metrics)) {
+            add(
+                header,
+                match metric {
+                    Metric::Number(value) => number(value),
+                    Metric::Missing(why) => why.as_str().into(),
+                },
+            );
+        }
+    } else {
+        for index in 0..4 {
+            let found = difference(&target.statistics[index], &golden.statistics[index]);
+            let Difference::Number(value, percent) = found else { continue };
+            add(DIFFERENCE_HEADERS[index], number(value));
+            if let Some(percent) = percent {
+                add(DIFFERENCE_HEADERS[index + 4], format!("{}%", float_repr(percent)).into());
+            }
+        }
+    }
+    let statistics = target.statistics.iter().chain(&golden.statistics);
+    for (header, statistic) in STATISTICS_HEADERS.iter().zip(statistics) {
+        if let Some(value) = statistic_json(statistic) {
+            add(header, value);
+        }
+    }
+    columns
+}
+
+fn argument_json(leaf: &Leaf) -> Value {
+    match &leaf.statistics[0] {
+        Scalar::Text(text) => (**text).into(),
+        Scalar::Bool(value) => python_bool(*value).into(),
+        other => statistic_json(other).unwrap_or_else(|| "None".into()),
+    }
+}
+
+fn statistic_json(scalar: &Scalar) -> Option<Value> {
+    let Some(whole) = whole_digits(scalar) else { return scalar.number().map(number) };
+    Some(match (i64::try_from(whole), u64::try_from(whole)) {
+        (Ok(value), _) => value.into(),
+        (_, Ok(value)) => value.into(),
+        _ => whole.to_string().into(),
+    })
+}
+
+/// A number; JSON has no word for those that are not finite.
+fn number(value: f64) -> Value {
+    if value.is_finite() { value.into() } else { value.to_string().into() }
+}
