@@ -19,7 +19,7 @@ import torch.distributed as dist
 from msprobe.core.common.log import logger
 from msprobe.pytorch.hooks import compiling, forms, frames
 from msprobe.pytorch.hooks.replacing import bare
-from msprobe.pytorch.hooks.window import Window, unseen
+from msprobe.pytorch.hooks.window import Window, is_mode_enabled, unseen
 
 
 class Kind(enum.IntEnum):
@@ -94,6 +94,7 @@ class Adapter:
         self.is_grad_enabled = torch.is_grad_enabled
         self.team = _team()
         self.unseen = unseen
+        self.is_mode_enabled = is_mode_enabled
         self._window = window
         self._error_log = error_log
         self._device_statistics: list[tuple[torch.Tensor, torch.Tensor]] = []
