@@ -1,10 +1,10 @@
 """The Rust core. Only ``msprobe`` itself calls it; the public names are in ``msprobe.core``."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from types import FrameType
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, Literal, Protocol, final
 
 from msprobe.core.compare.options import Options
 from msprobe.core.framework import Adapter
@@ -109,9 +109,6 @@ class ApiCall:
 class ModuleCall:
     """A call of a module that has begun."""
 
-    @property
-    def number(self) -> int: ...
-
 @final
 class ApiBackward:
     """The hook of an autograd node."""
@@ -174,37 +171,6 @@ class Collector:
     def border_backward(
         self, api: int, index: int, serial: int | None, gradients: tuple[Any, ...]
     ) -> None: ...
-    # Modules
-    def add_module(self, stem: str) -> int: ...
-    def module_begin(
-        self, module: int, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool
-    ) -> ModuleCall: ...
-    def module_end(
-        self,
-        call: ModuleCall,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        output: Any,
-        parameters: dict[str, Any],
-        frame: FrameType,
-    ) -> bool: ...
-    def module_leave(self, call: ModuleCall) -> None: ...
-    def parameter_hook(self, module: int, parameter: str, window: Any) -> ParameterHook: ...
-    def module_backward_begin(
-        self,
-        call: int,
-        task: int,
-        serial: int,
-        begin_sequence: int,
-        since: int,
-        outputs: int,
-        inputs: int,
-        recording: bool,
-    ) -> None: ...
-    def backward_over(self, task: int) -> None: ...
-    def module_output_grad(self, call: int, position: int, grad: Any) -> None: ...
-    def module_input_grad(self, call: int, position: int, grad: Any) -> None: ...
-    def module_backward_complete(self, call: int, recording: bool) -> None: ...
     # Steps
     def open_step(
         self, dump_path: _Path, step: int, rank: int | None
@@ -223,6 +189,75 @@ class Collector:
     def report(self, phase: str, name: str, error: BaseException) -> None: ...
     def set_phase(self, phase: str | None) -> None: ...
     def save_variable(self, variable: Any, name: str, save_backward: bool) -> None: ...
+
+@final
+class Modules:
+    """All hooked modules of a run: their calls, and the gradients of their outputs, inputs and parameters.
+
+    `window.open` says whether anything is recorded; `autograd` is `msprobe.pytorch.hooks.autograd`.
+    """
+
+    def __new__(cls, collector: Collector, window: Any, autograd: Any) -> Modules: ...
+    def add(self, stem: str) -> int: ...
+    def begin(self, module: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ModuleCall: ...
+    def end(
+        self,
+        call: ModuleCall,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        output: Any,
+        parameters: Mapping[str, Any],
+        hooks: dict[str, ParameterHook],
+        frame: FrameType,
+    ) -> None: ...
+    def leave(self, call: ModuleCall) -> None: ...
+    def boundary(self, tensor: Any) -> Boundary | None: ...
+    def reset(self) -> None: ...
+
+@final
+class Boundary:
+    """Where a tensor lies on the border of a module call."""
+
+    @property
+    def kind(self) -> Literal["input", "output"]: ...
+    @property
+    def serial(self) -> int: ...
+    def attach(self, callback: Callable[[list[Any]], None]) -> None: ...
+
+@final
+class WatchedCall:
+    """A module call, as a sink is told of it."""
+
+    @property
+    def number(self) -> int: ...
+    @property
+    def outputs(self) -> int: ...
+    @property
+    def inputs(self) -> int: ...
+    @property
+    def begin_sequence(self) -> int: ...
+
+class _Sink(Protocol):
+    """Who is told by a gradient watch; see `crates/python/src/collect/gradient_sink.rs`."""
+
+    def module_backward_begin(self, call: WatchedCall, since: int) -> None: ...
+    def module_output_grad(self, call: int, position: int, grad: Any) -> None: ...
+    def module_input_grad(self, call: int, position: int, grad: Any) -> None: ...
+    def module_backward_complete(self, call: int) -> None: ...
+    def failed(self, error: BaseException) -> None: ...
+
+@final
+class WatchEntry:
+    """A module call that is running."""
+
+@final
+class GradientWatch:
+    """Watches module calls for any sink; that of a collector is part of `Modules`."""
+
+    def __new__(cls, autograd: Any, sink: _Sink) -> GradientWatch: ...
+    def enter(self, args: tuple[Any, ...]) -> WatchEntry | None: ...
+    def leave(self, entry: WatchEntry | None, call: int, output: Any) -> None: ...
+    def boundary(self, tensor: Any) -> Boundary | None: ...
 
 @final
 class Intercepted:

@@ -58,7 +58,12 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<collect::Collector>()?;
     module.add_class::<collect::ApiCall>()?;
     module.add_class::<collect::ApiBackward>()?;
+    module.add_class::<collect::Boundary>()?;
+    module.add_class::<collect::GradientWatch>()?;
+    module.add_class::<collect::WatchEntry>()?;
+    module.add_class::<collect::WatchedCall>()?;
     module.add_class::<collect::ModuleCall>()?;
+    module.add_class::<collect::Modules>()?;
     module.add_class::<collect::ParameterHook>()?;
     module.add_class::<collect::LeafHook>()?;
     module.add_class::<intercept::Intercepted>()?;

@@ -110,6 +110,10 @@ class Adapter(Protocol):
         """A context in which nobody sees what is asked of the framework for the tool's own sake."""
 
     @property
+    def is_mode_enabled(self) -> Callable[[], bool]:
+        """Whether somebody watches all that is asked of the framework, not only of tensors of its own class."""
+
+    @property
     def team(self) -> tuple[int, int] | None:
         """Where ``GOMP_parallel`` and ``omp_get_max_threads`` are, if the framework computes with OpenMP."""
 

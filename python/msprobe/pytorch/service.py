@@ -337,15 +337,13 @@ class Service:
 
     def _border(self, tensor: Any, api: int, index: int) -> bool:
         """A function returned its argument, which stands at the border of a module: so does its gradient."""
-        watch = self._modules.watch
-        found = watch.boundary(tensor)
+        found = self._modules.native.boundary(tensor)
         if found is None:
             return False
-        kind, token = found
         # After the module's own record where gradients leave it, before those inside where they come in.
-        serial = token.call.serial if kind == "input" else None
+        serial = found.serial if found.kind == "input" else None
         collector = self._collector
-        watch.attach(token, lambda grads: collector.border_backward(api, index, serial, tuple(grads)))
+        found.attach(lambda grads: collector.border_backward(api, index, serial, tuple(grads)))
         return True
 
 

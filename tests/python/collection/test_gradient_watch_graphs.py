@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from msprobe.pytorch.hooks.gradient_watch import GradientWatch
+from msprobe._native import GradientWatch
+from msprobe.pytorch.hooks import autograd
 from tests.python.collection.watching import Recorder, same, watched
 
 
@@ -129,7 +130,7 @@ def test_checkpoint(reentrant: bool) -> None:
 
 def test_nothing_without_gradients() -> None:
     recorder = Recorder()
-    watch = GradientWatch(recorder)
+    watch = GradientWatch(autograd, recorder)
     with torch.no_grad():
         assert watch.enter((torch.ones(1, requires_grad=True),)) is None
     watch.leave(None, 0, torch.ones(1))
@@ -186,7 +187,7 @@ def test_graph_goes_with_its_last_user() -> None:
 
 def test_long_chain_is_freed_without_overflow() -> None:
     recorder = Recorder()
-    watch = GradientWatch(recorder)
+    watch = GradientWatch(autograd, recorder)
     x = torch.ones(1, requires_grad=True) * 1
     outer = watch.enter((x,))
     for number in range(20000):
@@ -241,24 +242,25 @@ def test_transforms_and_compiled_modules_go_on() -> None:
 def test_boundaries() -> None:
     """A function that gave back its argument has no node; it has those of the module at the border."""
     recorder = Recorder()
-    watch = GradientWatch(recorder)
+    watch = GradientWatch(autograd, recorder)
     calls: list[tuple[str, list[Any]]] = []
     recorder.names.update({0: "module", 1: "identity"})
     x = torch.randn(3, requires_grad=True) * 1
     assert watch.boundary(x) is None and watch.boundary(torch.ones(1)) is None
 
     entry = watch.enter((x,))
-    kind, token = watch.boundary(x) or ("", None)
-    assert kind == "input" and token is not None
-    watch.attach(token, lambda grads: calls.append(("input", grads)))
+    border = watch.boundary(x)
+    assert border is not None and border.kind == "input"
+    border.attach(lambda grads: calls.append(("input", grads)))
     inside = watch.enter((x,))
     watch.leave(inside, 1, x)
-    assert (watch.boundary(x) or "")[0] == "output"
+    border = watch.boundary(x)
+    assert border is not None and border.kind == "output"
     output = x * 4
     watch.leave(entry, 0, output)
-    kind, token = watch.boundary(output) or ("", None)
-    assert kind == "output" and token is not None
-    watch.attach(token, lambda grads: calls.append(("output", grads)))
+    border = watch.boundary(output)
+    assert border is not None and border.kind == "output"
+    border.attach(lambda grads: calls.append(("output", grads)))
     (output * 2).sum().backward()
     assert [kind for kind, _ in calls] == ["output", "input"]
     same(calls[0][1], [torch.full((3,), 2.0)], "output")

@@ -78,6 +78,7 @@ class SheetAdapter:
     def is_grad_enabled() -> bool:
         return False
 
+    is_mode_enabled = is_grad_enabled
     unseen = contextlib.nullcontext
 
     def kind(self, cls: type) -> Kind:

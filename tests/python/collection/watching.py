@@ -10,8 +10,9 @@ from typing import Any, Optional
 import torch
 from torch import Tensor, nn
 
-from msprobe.pytorch.hooks.gradient_flow import Call
-from msprobe.pytorch.hooks.gradient_watch import GradientWatch
+from msprobe import _native
+from msprobe._native import GradientWatch
+from msprobe.pytorch.hooks import autograd
 
 Gradients = list[Optional[Tensor]]
 
@@ -29,7 +30,7 @@ class Recorder:
         self.errors: list[BaseException] = []
         self._sequence: dict[int, tuple[int, int]] = {}
 
-    def module_backward_begin(self, call: Call, since: int) -> None:
+    def module_backward_begin(self, call: _native.WatchedCall, since: int) -> None:
         number = call.number
         assert number not in self.begun, "begun twice"
         self.begun[number] = ([None] * call.outputs, [None] * call.inputs)
@@ -69,7 +70,7 @@ class Recorder:
 def watched(model: nn.Module, recorder: Recorder | None = None) -> Iterator[Recorder]:
     """Every module of `model` under one watch; the recorder has to be clean at the end."""
     recorder = recorder or Recorder()
-    watch = GradientWatch(recorder)
+    watch = GradientWatch(autograd, recorder)
     numbers = itertools.count(len(recorder.names))
     modules = list(model.named_modules())
     for name, module in modules:

@@ -1,10 +1,10 @@
 //! What a framework's Python adapter knows and Rust asks for: kinds of values, and everything that is too rare
 //! to be worth knowing here. The contract is `msprobe.core.framework`.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use msprobe_collect::Framework;
+use msprobe_dump::hash::FastMap;
 use msprobe_dump::names::TensorFormat;
 use msprobe_tensor::DType;
 use pyo3::exceptions::PyValueError;
@@ -68,16 +68,24 @@ pub(crate) struct Adapter {
     pub(crate) is_conj: Py<PyAny>,
     is_grad_enabled: Py<PyAny>,
     unseen: Py<PyAny>,
+    is_mode_enabled: Py<PyAny>,
     /// Where the threads are that the framework computes with (see [`super::crew`]).
     pub(crate) team: Option<(usize, usize)>,
-    kinds: Mutex<HashMap<usize, (Kind, Py<PyType>)>>,
-    dtypes: Mutex<HashMap<usize, (KnownDType, Py<PyAny>)>>,
+    kinds: Mutex<FastMap<usize, (Kind, Py<PyType>)>>,
+    dtypes: Mutex<FastMap<usize, (KnownDType, Py<PyAny>)>>,
 }
 
-/// A guard of the framework (see [`Adapter::unseen`]).
-pub(crate) struct Unseen<'py>(Option<Bound<'py, PyAny>>);
+/// A context manager of the framework (see [`Adapter::unseen`]), left when this is dropped.
+pub(crate) struct Entered<'py>(Option<Bound<'py, PyAny>>);
 
-impl Drop for Unseen<'_> {
+impl<'py> Entered<'py> {
+    pub(crate) fn enter(class: &Bound<'py, PyAny>) -> Entered<'py> {
+        let manager = class.call0().ok();
+        Entered(manager.filter(|manager| manager.call_method0(intern!(class.py(), "__enter__")).is_ok()))
+    }
+}
+
+impl Drop for Entered<'_> {
     fn drop(&mut self) {
         if let Some(guard) = &self.0 {
             let (py, nothing) = (guard.py(), guard.py().None());
@@ -97,6 +105,7 @@ impl Adapter {
             is_conj: take("is_conj")?,
             is_grad_enabled: take("is_grad_enabled")?,
             unseen: take("unseen")?,
+            is_mode_enabled: take("is_mode_enabled")?,
             team: object.getattr("team")?.extract()?,
             kinds: Mutex::default(),
             dtypes: Mutex::default(),
@@ -115,9 +124,22 @@ impl Adapter {
     }
 
     /// Until it is dropped, nobody sees what is asked of the framework for the tool's own sake.
-    pub(crate) fn unseen<'py>(&self, py: Python<'py>) -> Unseen<'py> {
-        let guard = self.unseen.bind(py).call0().ok();
-        Unseen(guard.filter(|guard| guard.call_method0(intern!(py, "__enter__")).is_ok()))
+    pub(crate) fn unseen<'py>(&self, py: Python<'py>) -> Entered<'py> {
+        Entered::enter(self.unseen.bind(py))
+    }
+
+    /// The same where only plain tensors are asked: nobody could see it unless a mode of the user's is on.
+    pub(crate) fn unseen_by_modes<'py>(&self, py: Python<'py>) -> Option<Entered<'py>> {
+        let is_on = self.is_mode_enabled.bind(py).call0().and_then(|is_on| is_on.extract());
+        is_on.unwrap_or(true).then(|| self.unseen(py))
+    }
+
+    /// The same where this value is asked.
+    pub(crate) fn unseen_by<'py>(&self, value: &Bound<'py, PyAny>) -> Option<Entered<'py>> {
+        match self.kind(value) {
+            Ok(Kind::Tensor) => self.unseen_by_modes(value.py()),
+            _ => Some(self.unseen(value.py())),
+        }
     }
 
     fn object<'py>(&self, py: Python<'py>) -> &Bound<'py, PyAny> {

@@ -241,7 +241,7 @@ fn watch_gradient(
     result: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
     let py = result.py();
-    let _unseen = session.adapter.unseen(py);
+    let _unseen = session.adapter.unseen_by(result);
     let Some(tensor) = first_tensor(session, result)? else { return Ok(()) };
     if !tensor.getattr(intern!(py, "requires_grad"))?.extract::<bool>()?
         || !session.adapter.is_grad_enabled(py)?

@@ -1,10 +1,10 @@
 //! The call stack of a hook: walked without looking at source, looked up by where its frames are.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use msprobe_collect::{Collector, FrameKey, StackRef};
+use msprobe_dump::hash::FastMap;
 use pyo3::intern;
 use pyo3::prelude::*;
 
@@ -12,7 +12,7 @@ use super::adapter::Adapter;
 
 /// Code objects seen, kept so that their addresses stay theirs.
 #[derive(Default)]
-pub(crate) struct SeenCode(Mutex<HashMap<usize, Py<PyAny>>>);
+pub(crate) struct SeenCode(Mutex<FastMap<usize, Py<PyAny>>>);
 
 impl SeenCode {
     fn keep(&self, codes: Vec<Bound<'_, PyAny>>) {
@@ -58,7 +58,7 @@ pub(crate) fn stack_of(
 #[derive(Default)]
 pub(crate) struct CompiledCode {
     is_watched: AtomicBool,
-    known: Mutex<HashMap<usize, (bool, Py<PyAny>)>>,
+    known: Mutex<FastMap<usize, (bool, Py<PyAny>)>>,
 }
 
 impl CompiledCode {
@@ -94,7 +94,7 @@ impl CompiledCode {
         Ok(false)
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<usize, (bool, Py<PyAny>)>> {
+    fn known(&self) -> std::sync::MutexGuard<'_, FastMap<usize, (bool, Py<PyAny>)>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,10 +3,18 @@
 
 mod adapter;
 mod api;
+mod autograd;
 mod crew;
 mod frames;
+mod gradient_entry;
+mod gradient_flow;
+mod gradient_hooks;
+mod gradient_sink;
+mod gradient_walk;
+mod gradient_watch;
 mod module;
 mod odd;
+mod reentrant;
 mod session;
 mod shared;
 mod step;
@@ -23,7 +31,9 @@ use pyo3::prelude::*;
 
 pub(crate) use self::adapter::Kind;
 pub(crate) use self::api::{ApiBackward, ApiCall};
-pub(crate) use self::module::{ModuleCall, ParameterHook};
+pub(crate) use self::gradient_sink::WatchedCall;
+pub(crate) use self::gradient_watch::{Boundary, GradientWatch, WatchEntry};
+pub(crate) use self::module::{ModuleCall, Modules, ParameterHook};
 use self::session::Session;
 pub(crate) use self::variable::LeafHook;
 use crate::config::PyConfig;

@@ -1,20 +1,26 @@
 //! Events of modules: their calls, their backward passes, the gradients of their parameters.
 
-use std::collections::HashMap;
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use msprobe_collect::{BackwardBegin, Encoder, Finished, ModuleId, Pass, Saving};
+use msprobe_collect::{Encoder, Finished, ModuleId, Pass, Saving};
 use msprobe_dump::filter::Decision;
+use msprobe_dump::hash::FastMap;
 use msprobe_dump::names::{Category, Direction};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::Collector;
+use super::adapter::Kind;
+use super::gradient_entry::Entry;
+use super::gradient_sink::{Recorder, Sink};
+use super::gradient_watch::{Boundary, GradientWatch};
 use super::session::Session;
+use super::walk::for_members;
 
 const FORWARD: &str = "forward_data_collect";
-const BACKWARD: &str = "backward_data_collect";
+pub(crate) const BACKWARD: &str = "backward_data_collect";
 const PARAMETERS: &str = "params_data_collect";
 
 /// Room for the figures of one gradient in the file and the module's name, besides sizes.
@@ -23,38 +29,62 @@ const GRADIENT_BYTES: usize = 500;
 /// A module's call that has begun.
 #[pyclass(frozen, module = "msprobe._native")]
 pub(crate) struct ModuleCall {
-    /// The number the backward pass is told by.
-    #[pyo3(get)]
-    number: u64,
     pass: Pass,
     call: Mutex<Option<msprobe_collect::ModuleCall>>,
+    /// Where its gradients are watched.
+    entry: Option<Arc<Entry>>,
 }
 
+/// The number the backward pass is told by.
 fn number_of(pass: Pass) -> u64 {
     ((pass.module.0 as u64) << 40) | pass.index
 }
 
-fn pass_of(number: u64, direction: Direction) -> Pass {
+pub(crate) fn pass_of(number: u64, direction: Direction) -> Pass {
     Pass { module: ModuleId((number >> 40) as usize), index: number & ((1 << 40) - 1), direction }
 }
 
+/// All hooked modules of a run: their calls, and the gradients of their outputs, inputs and parameters.
+#[pyclass(frozen, module = "msprobe._native")]
+pub(crate) struct Modules {
+    session: Arc<Session>,
+    recorder: Arc<Recorder>,
+    watch: GradientWatch,
+    window: Py<PyAny>,
+}
+
 #[pymethods]
-impl Collector {
-    /// Makes a module known by its name and class, as `Module.fc1.Linear`.
-    fn add_module(&self, stem: String) -> usize {
-        self.session().collector.add_module(stem).0
+impl Modules {
+    /// `window.open` says whether anything is recorded; `autograd` is the module of that name.
+    #[new]
+    fn new(
+        collector: &Bound<'_, Collector>,
+        window: Py<PyAny>,
+        autograd: &Bound<'_, PyAny>,
+    ) -> PyResult<Modules> {
+        let py = collector.py();
+        let session = collector.get().session().clone();
+        let at_end = autograd.getattr("at_end_of_backward")?.unbind();
+        let recorder = Arc::new(Recorder::new(session.clone(), window.clone_ref(py), at_end));
+        let watch = GradientWatch::new(py, autograd.extract()?, Sink::Recorder(recorder.clone()));
+        Ok(Modules { session, recorder, watch, window })
     }
 
-    /// A call begins; `recording` says whether the window is open.
-    fn module_begin(
+    /// Makes a module known by its name and class, as `Module.fc1.Linear`.
+    fn add(&self, stem: String) -> usize {
+        self.session.collector.add_module(stem).0
+    }
+
+    /// A call begins.
+    fn begin(
         &self,
         module: usize,
         args: &Bound<'_, PyTuple>,
         kwargs: &Bound<'_, PyDict>,
-        recording: bool,
-    ) -> ModuleCall {
-        let session = self.session();
+    ) -> PyResult<ModuleCall> {
+        let session = &self.session;
         let collector = &session.collector;
+        let recording = self.recorder.is_recording(args.py())?;
         session.note_call(args.py());
         let mut call = collector.module_begin(ModuleId(module));
         let pass = call.pass;
@@ -64,115 +94,162 @@ impl Collector {
         if recording && let Some((name, saving)) = collector.module_input_saving(pass) {
             encode_inputs(session, &mut call, &name, saving, args, kwargs);
         }
-        ModuleCall { number: number_of(pass), pass, call: Mutex::new(Some(call)) }
+        let entry = if recording { self.watch.enter(args) } else { None };
+        Ok(ModuleCall { pass, call: Mutex::new(Some(call)), entry })
     }
 
-    /// The call has returned. Whether its parameters' gradients are wanted.
-    fn module_end(
+    /// The call has returned. `parameters` are those of the module itself, `hooks` the hooks they have of us.
+    #[allow(clippy::too_many_arguments, reason = "a call that comes often: no object is made for it")]
+    fn end(
         &self,
         call: &ModuleCall,
         args: &Bound<'_, PyTuple>,
         kwargs: &Bound<'_, PyDict>,
         output: &Bound<'_, PyAny>,
-        parameters: &Bound<'_, PyDict>,
+        parameters: &Bound<'_, PyAny>,
+        hooks: &Bound<'_, PyDict>,
         frame: &Bound<'_, PyAny>,
-    ) -> bool {
-        let session = self.session();
+    ) {
+        let session = &self.session;
+        let parameters = &present(parameters).unwrap_or_else(|error| {
+            session.adapter.failed(args.py(), FORWARD, "parameters", &error);
+            PyDict::new(args.py())
+        });
         let taken = call.call.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(begun) = taken else { return false };
-        session.note_call(args.py());
-        let has_record = match session.collector.module_end(call.pass) {
-            Some((name, decision, saving)) => {
-                let ended =
-                    EndedModule { begun, name: &name, decision, saving, args, kwargs, output, parameters };
-                let recorded = ended.record(session, frame);
-                if let Err(error) = &recorded {
-                    session.adapter.failed(args.py(), FORWARD, &name, error);
+        if let Some(begun) = taken {
+            session.note_call(args.py());
+            let has_record = match session.collector.module_end(call.pass) {
+                Some((name, decision, saving)) => {
+                    let ended = EndedModule {
+                        begun,
+                        name: &name,
+                        decision,
+                        saving,
+                        args,
+                        kwargs,
+                        output,
+                        parameters,
+                    };
+                    let recorded = ended.record(session, frame);
+                    if let Err(error) = &recorded {
+                        session.adapter.failed(args.py(), FORWARD, &name, error);
+                    }
+                    recorded.is_ok()
                 }
-                recorded.is_ok()
-            }
-            None => false,
-        };
-        if !session.collector.wants_parameter_gradients() {
-            return false;
-        }
-        let _unseen = session.adapter.unseen(args.py());
-        match gradient_members(parameters) {
-            Ok(members) if members.is_empty() => false,
-            Ok(members) => {
-                session.collector.reserve_gradients(call.pass.module, members, has_record);
-                true
-            }
-            Err(error) => {
+                None => false,
+            };
+            if session.collector.wants_parameter_gradients()
+                && let Err(error) = self.watch_parameters(call.pass.module, parameters, hooks, has_record)
+            {
                 session.adapter.failed(args.py(), PARAMETERS, "parameters_grad", &error);
-                false
             }
+        }
+        if let Some(entry) = &call.entry {
+            self.watch.leave(entry, number_of(call.pass), output);
         }
     }
 
     /// The call raised, or nothing is recorded: it only stops running.
-    fn module_leave(&self, call: &ModuleCall) {
+    fn leave(&self, call: &ModuleCall) {
         let taken = call.call.lock().unwrap_or_else(PoisonError::into_inner).take();
         if taken.is_some() {
-            self.session().collector.module_leave(call.pass);
+            self.session.collector.module_leave(call.pass);
         }
     }
 
-    /// A hook for the gradient of a parameter.
-    fn parameter_hook(&self, module: usize, parameter: String, window: Py<PyAny>) -> ParameterHook {
-        ParameterHook { session: self.session().clone(), module: ModuleId(module), parameter, window }
+    /// Where a tensor lies on the border of a module call, if it does.
+    fn boundary(&self, tensor: &Bound<'_, PyAny>) -> Option<Boundary> {
+        self.watch.boundary(tensor)
     }
 
-    /// The backward pass of a call begins, in a run of autograd of number `task`; calls made at the node `since` or
-    /// later are over.
-    #[allow(clippy::too_many_arguments, reason = "a call that comes often: no object is made for it")]
-    fn module_backward_begin(
+    /// Forgets runs of autograd that raised.
+    fn reset(&self) {
+        self.recorder.reset();
+    }
+}
+
+impl Modules {
+    /// Hooks the parameters that get a gradient and are not hooked yet.
+    fn watch_parameters(
         &self,
-        call: u64,
-        task: i64,
-        serial: u64,
-        begin_sequence: u64,
-        since: u64,
-        outputs: usize,
-        inputs: usize,
-        recording: bool,
-    ) {
-        let pass = pass_of(call, Direction::Backward);
-        let begin = BackwardBegin { pass, task, serial, begin_sequence, outputs, inputs, recording };
-        self.session().collector.module_backward_begin(begin, since);
-    }
-
-    /// A run of autograd is through.
-    fn backward_over(&self, py: Python<'_>, task: i64) {
-        let session = self.session();
-        session.collector.backward_over(task);
-        session.tell(py);
-    }
-
-    fn module_output_grad(&self, call: u64, position: usize, grad: &Bound<'_, PyAny>) {
-        self.module_gradient(call, true, position, grad);
-    }
-
-    fn module_input_grad(&self, call: u64, position: usize, grad: &Bound<'_, PyAny>) {
-        self.module_gradient(call, false, position, grad);
-    }
-
-    fn module_backward_complete(&self, py: Python<'_>, call: u64, recording: bool) {
-        let session = self.session();
-        let pass = pass_of(call, Direction::Backward);
-        let finished = session.collector.module_backward_complete(pass, recording);
-        let held = session.held.lock().unwrap_or_else(PoisonError::into_inner).remove(&pass);
-        if finished == Finished::SaveTensors {
-            let name = session.collector.module_name(pass);
-            for (of_output, position, gradient) in held.unwrap_or_default() {
-                encode_gradient(session, &name, of_output, position, gradient.bind(py), Saving::Now);
+        module: ModuleId,
+        parameters: &Bound<'_, PyDict>,
+        hooks: &Bound<'_, PyDict>,
+        has_record: bool,
+    ) -> PyResult<()> {
+        let py = parameters.py();
+        let session = &self.session;
+        let is_plain = |parameter| matches!(session.adapter.kind(&parameter), Ok(Kind::Tensor));
+        let _unseen = if parameters.iter().all(|(_, parameter)| is_plain(parameter)) {
+            session.adapter.unseen_by_modes(py)
+        } else {
+            Some(session.adapter.unseen(py))
+        };
+        let mut members = Vec::with_capacity(parameters.len());
+        let mut wanted = Vec::with_capacity(parameters.len());
+        for (key, parameter) in parameters.iter() {
+            if parameter.getattr(intern!(py, "requires_grad"))?.extract::<bool>()? {
+                let sizes = parameter.getattr(intern!(py, "ndim"))?.extract::<usize>()? * 24;
+                let name: String = key.extract()?;
+                members.push((name.clone(), GRADIENT_BYTES + sizes + 2 * name.len()));
+                wanted.push((key, name, parameter));
             }
-            session.collector.tensors_saved(&name);
         }
-        if finished != Finished::Done {
-            session.tell(py);
+        if members.is_empty() {
+            return Ok(());
+        }
+        session.collector.reserve_gradients(module, members, has_record);
+        for (key, parameter_name, parameter) in wanted {
+            // Asked of the parameter: nothing may refer to it, not even weakly, if it is to be exchanged for another
+            // one, as `Module.to` does.
+            if let Some(known) = hooks.get_item(&key)?
+                && has_hook(&parameter, &known)?
+            {
+                continue;
+            }
+            let (session, window) = (session.clone(), self.window.clone_ref(py));
+            let hook = Bound::new(py, ParameterHook { session, module, parameter: parameter_name, window })?;
+            parameter.call_method1(intern!(py, "register_hook"), (&hook,))?;
+            hooks.set_item(key, hook)?;
+        }
+        Ok(())
+    }
+}
+
+fn has_hook(parameter: &Bound<'_, PyAny>, known: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = parameter.py();
+    let hooks = parameter.getattr(intern!(py, "_backward_hooks"))?;
+    if hooks.is_none() {
+        return Ok(false);
+    }
+    for hook in hooks.call_method0(intern!(py, "values"))?.try_iter()? {
+        if hook?.is(known) {
+            return Ok(true);
         }
     }
+    Ok(false)
+}
+
+/// Parameters that are there, by names that can be written: half of a surrogate pair stands as its number.
+fn present<'py>(parameters: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+    let py = parameters.py();
+    let present = PyDict::new(py);
+    let add = |name: Bound<'py, PyAny>, parameter: Bound<'py, PyAny>| {
+        if parameter.is_none() {
+            Ok(())
+        } else if name.extract::<Cow<'_, str>>().is_ok() {
+            present.set_item(name, parameter)
+        } else {
+            let bytes = name.call_method1(intern!(py, "encode"), ("utf-8", "backslashreplace"))?;
+            present.set_item(bytes.call_method1(intern!(py, "decode"), ("utf-8",))?, parameter)
+        }
+    };
+    match parameters.cast_exact::<PyDict>() {
+        Ok(parameters) => parameters.iter().try_for_each(|(name, parameter)| add(name, parameter))?,
+        // Libraries have dicts of their own here.
+        Err(_) => for_members(parameters, Kind::Mapping, |name, parameter| add(name.clone(), parameter))?,
+    }
+    Ok(present)
 }
 
 /// A module's call that has returned and is recorded.
@@ -230,22 +307,42 @@ impl EndedModule<'_, '_> {
 }
 
 /// Gradients of module passes, held while it is not known whether the record overflows.
-pub(crate) type Held = Mutex<HashMap<Pass, Vec<(bool, usize, Py<PyAny>)>>>;
+pub(crate) type Held = Mutex<FastMap<Pass, Vec<(bool, usize, Py<PyAny>)>>>;
 
-impl Collector {
-    fn module_gradient(&self, call: u64, of_output: bool, position: usize, grad: &Bound<'_, PyAny>) {
-        let session = self.session();
+impl Session {
+    /// A gradient of an output or an input is known.
+    pub(crate) fn module_gradient(
+        &self,
+        call: u64,
+        of_output: bool,
+        position: usize,
+        grad: &Bound<'_, PyAny>,
+    ) {
         let pass = pass_of(call, Direction::Backward);
-        if grad.is_none() {
-            return;
-        }
-        let Some((name, saving)) = session.collector.module_gradient_saving(pass, of_output) else { return };
-        if let Some(encoded) = encode_gradient(session, &name, of_output, position, grad, saving) {
-            session.collector.module_gradient(pass, of_output, position, encoded);
+        let Some((name, saving)) = self.collector.module_gradient_saving(pass, of_output) else { return };
+        if let Some(encoded) = encode_gradient(self, &name, of_output, position, grad, saving) {
+            self.collector.module_gradient(pass, of_output, position, encoded);
         }
         if saving == Saving::IfOverflow {
-            let mut held = session.held.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
             held.entry(pass).or_default().push((of_output, position, grad.clone().unbind()));
+        }
+    }
+
+    /// All gradients of a call are known.
+    pub(crate) fn module_backward_complete(&self, py: Python<'_>, call: u64, recording: bool) {
+        let pass = pass_of(call, Direction::Backward);
+        let finished = self.collector.module_backward_complete(pass, recording);
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).remove(&pass);
+        if finished == Finished::SaveTensors {
+            let name = self.collector.module_name(pass);
+            for (of_output, position, gradient) in held.unwrap_or_default() {
+                encode_gradient(self, &name, of_output, position, gradient.bind(py), Saving::Now);
+            }
+            self.collector.tensors_saved(&name);
+        }
+        if finished != Finished::Done {
+            self.tell(py);
         }
     }
 }
@@ -285,21 +382,6 @@ fn save_inputs(session: &Session, name: &str, args: &Bound<'_, PyTuple>, kwargs:
     let encoder = |category| Encoder::for_member(name, category, Saving::Now);
     session.encode(py, FORWARD, name, encoder(Category::Input), |walk| walk.sequence(args));
     session.encode(py, FORWARD, name, encoder(Category::Kwargs), |walk| walk.mapping(kwargs));
-}
-
-/// Parameters that get a gradient, and the room each needs.
-fn gradient_members(parameters: &Bound<'_, PyDict>) -> PyResult<Vec<(String, usize)>> {
-    let py = parameters.py();
-    let mut members = Vec::with_capacity(parameters.len());
-    for (key, parameter) in parameters.iter() {
-        if parameter.getattr(intern!(py, "requires_grad"))?.extract::<bool>()? {
-            let sizes = parameter.getattr(intern!(py, "ndim"))?.extract::<usize>()? * 24;
-            let key: String = key.extract()?;
-            let room = GRADIENT_BYTES + sizes + 2 * key.len();
-            members.push((key, room));
-        }
-    }
-    Ok(members)
 }
 
 /// Called by autograd with the gradient of a parameter.

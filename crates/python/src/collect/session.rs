@@ -70,13 +70,17 @@ impl Session {
     /// Whether a call is given tensors, not inside of containers, that require gradients.
     pub(crate) fn takes_gradients(&self, args: &Bound<'_, PyTuple>) -> bool {
         let requires = |value: &Bound<'_, PyAny>| {
-            matches!(self.adapter.kind(value), Ok(Kind::Tensor | Kind::SpecialTensor))
-                && value
-                    .getattr(intern!(value.py(), "requires_grad"))
-                    .and_then(|requires| requires.extract())
-                    .unwrap_or(false)
+            let _unseen = match self.adapter.kind(value) {
+                Ok(Kind::Tensor) => None,
+                Ok(Kind::SpecialTensor) => Some(self.adapter.unseen(value.py())),
+                _ => return false,
+            };
+            value
+                .getattr(intern!(value.py(), "requires_grad"))
+                .and_then(|requires| requires.extract())
+                .unwrap_or(false)
         };
-        let _unseen = self.adapter.unseen(args.py());
+        let _unseen = self.adapter.unseen_by_modes(args.py());
         args.iter().any(|value| requires(&value)) && self.adapter.is_grad_enabled(args.py()).unwrap_or(false)
     }
 
@@ -97,7 +101,7 @@ impl Session {
         }
     }
 
-    /// Encodes with what `encode` says; a failure costs this value and is reported.
+    /// Encodes with what `encode` says, which hides itself from values that are not plain; a failure costs this value and is reported.
     pub(crate) fn encode(
         &self,
         py: Python<'_>,
@@ -106,7 +110,7 @@ impl Session {
         encoder: Encoder,
         encode: impl FnOnce(Walk<'_>) -> PyResult<Encoded>,
     ) -> Option<Encoded> {
-        let _unseen = self.adapter.unseen(py);
+        let _unseen = self.adapter.unseen_by_modes(py);
         match encode(Walk::new(self, encoder)) {
             Ok(encoded) => {
                 self.collector.note_unmeasured(&encoded);

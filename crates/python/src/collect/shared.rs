@@ -4,10 +4,10 @@
 //! with the same memory, the same version counter of autograd, and unchanged elements at sampled places. The
 //! version counter misses writes through `.data`, from C++ or by other processes; the samples are there for those.
 
-use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use msprobe_collect::Measured;
+use msprobe_dump::hash::FastMap;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
@@ -19,7 +19,7 @@ const SAMPLES: usize = 24;
 
 /// What was measured, by the address of the Python object.
 #[derive(Default)]
-pub(crate) struct Shared(Mutex<HashMap<usize, Entry>>);
+pub(crate) struct Shared(Mutex<FastMap<usize, Entry>>);
 
 struct Entry {
     object: Py<PyWeakrefReference>,

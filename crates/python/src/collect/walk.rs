@@ -7,7 +7,7 @@ use msprobe_tensor::memory;
 use pyo3::exceptions::{PyMemoryError, PyRecursionError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use super::adapter::Kind;
 use super::odd::OddTensor;
@@ -122,13 +122,15 @@ impl<'a> Walk<'a> {
                     | Kind::Ellipsis
             )
         {
-            let told = self.session.adapter.rare(value, key)?;
-            return self.plain(&told);
+            return self.rare(value, key);
         }
         match kind {
             Kind::Null => self.encoder.json().null(),
             Kind::Bool | Kind::Int | Kind::Float | Kind::Str => self.scalar(value)?,
             Kind::Sequence => {
+                let is_plain =
+                    value.is_exact_instance_of::<PyTuple>() || value.is_exact_instance_of::<PyList>();
+                let _unseen = if is_plain { None } else { Some(self.session.adapter.unseen(value.py())) };
                 self.encoder.begin_list().map_err(too_deep)?;
                 for (index, element) in value.try_iter()?.enumerate() {
                     self.encoder.element(index);
@@ -140,6 +142,7 @@ impl<'a> Walk<'a> {
             Kind::NamedTuple | Kind::Mapping | Kind::Dataclass => match value.cast::<PyDict>() {
                 Ok(dict) if dict.is_exact_instance_of::<PyDict>() => self.members(dict)?,
                 _ => {
+                    let _unseen = self.session.adapter.unseen(value.py());
                     self.encoder.begin_map().map_err(too_deep)?;
                     for_members(value, kind, |key, element| self.member(key, &element))?;
                     self.encoder.end_map();
@@ -176,10 +179,7 @@ impl<'a> Walk<'a> {
                 json.string("...");
                 json.end_object();
             }
-            Kind::Slice | Kind::Rare => {
-                let told = self.session.adapter.rare(value, key)?;
-                self.plain(&told)?;
-            }
+            Kind::Slice | Kind::Rare => self.rare(value, key)?,
         }
         Ok(())
     }
@@ -201,6 +201,13 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
+    /// A value that the adapter tells.
+    fn rare(&mut self, value: &Bound<'_, PyAny>, key: Option<&str>) -> PyResult<()> {
+        let _unseen = self.session.adapter.unseen(value.py());
+        let told = self.session.adapter.rare(value, key)?;
+        self.plain(&told)
+    }
+
     /// Plain dicts, lists and scalars from the adapter, written as they are. A tensor among them is encoded.
     fn plain(&mut self, value: &Bound<'_, PyAny>) -> PyResult<()> {
         if value.is_none() {
@@ -213,7 +220,7 @@ impl<'a> Walk<'a> {
                 self.encoder.leave();
             }
             self.encoder.end_map();
-        } else if value.is_instance_of::<pyo3::types::PyList>() || value.is_instance_of::<PyTuple>() {
+        } else if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
             self.encoder.begin_list().map_err(too_deep)?;
             for (index, element) in value.try_iter()?.enumerate() {
                 self.encoder.element(index);
@@ -231,6 +238,7 @@ impl<'a> Walk<'a> {
     }
 
     fn special_tensor(&mut self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let _unseen = self.session.adapter.unseen(value.py());
         let special = self.session.adapter.special(value)?;
         let placement = special.mesh.map(|device_mesh| Placement {
             device_mesh,
@@ -282,6 +290,7 @@ impl<'a> Walk<'a> {
     /// A tensor whose elements do not lie in memory as they count: what the adapter makes of it is measured.
     fn odd_tensor(&mut self, value: &Bound<'_, PyAny>, appearance: &Appearance<'_>) -> PyResult<()> {
         let (session, py) = (self.session, value.py());
+        let _unseen = session.adapter.unseen(py);
         let requires_grad = match appearance.requires_grad {
             Some(known) => known,
             None => value.getattr(intern!(py, "requires_grad"))?.extract()?,
@@ -406,7 +415,7 @@ impl<'a> Walk<'a> {
 }
 
 /// Hands over what a value is told as: fields of a named tuple or dataclass by name, all else by its items.
-fn for_members<'py>(
+pub(crate) fn for_members<'py>(
     value: &Bound<'py, PyAny>,
     kind: Kind,
     mut each: impl FnMut(&Bound<'py, PyAny>, Bound<'py, PyAny>) -> PyResult<()>,

@@ -19,7 +19,7 @@ from msprobe.core.common.log import logger
 from msprobe.core.framework import Form, Framework, Kind, Special
 from msprobe.pytorch.hooks import compiling, forms, frames
 from msprobe.pytorch.hooks.replacing import bare
-from msprobe.pytorch.hooks.window import Window, unseen
+from msprobe.pytorch.hooks.window import Window, is_mode_enabled, unseen
 
 PYTORCH = Framework("pytorch", "torch.Tensor", "torch.Size", "pt")
 
@@ -66,6 +66,7 @@ class Adapter:
         self.is_grad_enabled = torch.is_grad_enabled
         self.team = _team()
         self.unseen = unseen
+        self.is_mode_enabled = is_mode_enabled
         self._window = window
         self._error_log = error_log
         self._device_statistics: list[tuple[torch.Tensor, torch.Tensor]] = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import sys
 import threading
 import types
@@ -14,30 +13,23 @@ import torch
 
 from msprobe import _native
 from msprobe.core.common.log import logger
-from msprobe.pytorch.hooks.gradient_flow import Call, report
-from msprobe.pytorch.hooks.gradient_watch import Entry, GradientWatch
-from msprobe.pytorch.hooks.window import Window, is_compiling, unseen
-
-_at_end_of_backward: Callable[[Callable[[], None]], None] = (
-    torch.autograd.Variable._execution_engine.queue_callback
-)
+from msprobe.pytorch.hooks import autograd
+from msprobe.pytorch.hooks.window import Window, is_compiling
 
 
 class _Running(threading.local):
     """Calls this thread is inside of, outermost first."""
 
     def __init__(self) -> None:
-        self.calls: list[tuple[ModuleHook, _native.ModuleCall, Entry | None, BaseException | None]] = []
+        self.calls: list[tuple[ModuleHook, _native.ModuleCall, BaseException | None]] = []
 
 
 class ModuleHooks:
     """All hooked modules of a run."""
 
     def __init__(self, collector: _native.Collector, window: Window) -> None:
-        self.collector = collector
         self.window = window
-        self._sink = _Sink(collector, window)
-        self.watch = GradientWatch(self._sink)
+        self.native = _native.Modules(collector, window, autograd)
         self.running = _Running()
         self._hooked: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
         self._models: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
@@ -74,7 +66,7 @@ class ModuleHooks:
         if module in self._hooked:
             return None
         self._hooked.add(module)
-        hook = ModuleHook(self, self.collector.add_module(encodable(stem)), _is_compiled(module))
+        hook = ModuleHook(self, self.native.add(encodable(stem)), _is_compiled(module))
         if _is_compiled_in_place(module):
             # Its hooks are called from inside.
             module._compiled_call_impl = _CompiledCall(module, hook)
@@ -83,32 +75,13 @@ class ModuleHooks:
         module.register_forward_hook(hook.after, prepend=True, with_kwargs=True, always_call=True)
         return hook
 
-    def enter(self, args: tuple[Any, ...]) -> Entry | None:
-        """Watches the gradients of a call; functions called for that are not recorded."""
-        inside = self.window.inside
-        before, inside.api = inside.api, True
-        try:
-            with unseen():
-                return self.watch.enter(args)
-        finally:
-            inside.api = before
-
-    def leave(self, entry: Entry, number: int, output: Any) -> None:
-        inside = self.window.inside
-        before, inside.api = inside.api, True
-        try:
-            with unseen():
-                self.watch.leave(entry, number, output)
-        finally:
-            inside.api = before
-
     def is_hooked(self, module: torch.nn.Module) -> bool:
         return module in self._hooked
 
     def reset(self) -> None:
         """Forgets calls that never came back."""
         self.running.calls.clear()
-        self._sink.reset()
+        self.native.reset()
 
 
 class ModuleHook:
@@ -138,10 +111,8 @@ class ModuleHook:
         if not self.is_enabled or is_compiling():
             return
         hooks = self._hooks
-        recording = hooks.window.open
-        call = hooks.collector.module_begin(self._module, args, kwargs, recording)
-        entry = hooks.enter(args) if recording else None
-        hooks.running.calls.append((self, call, entry, sys.exc_info()[1]))
+        call = hooks.native.begin(self._module, args, kwargs)
+        hooks.running.calls.append((self, call, sys.exc_info()[1]))
 
     def after(
         self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any
@@ -151,38 +122,19 @@ class ModuleHook:
         hooks = self._hooks
         calls = hooks.running.calls
         while calls:
-            hook, call, entry, error = calls.pop()
+            hook, call, error = calls.pop()
             if hook is self:
                 break
             # Its forward was left by something no hook is told about.
-            hooks.collector.module_leave(call)
+            hooks.native.leave(call)
         else:
             return
         if not hooks.window.open or sys.exc_info()[1] is not error:
-            hooks.collector.module_leave(call)
+            hooks.native.leave(call)
             return
         # The shell of a compiled module has no parameters of its own.
         parameters = (module._orig_mod if self._is_compiled else module)._parameters
-        present = {encodable(name): value for name, value in parameters.items() if value is not None}
-        if hooks.collector.module_end(call, args, kwargs, output, present, sys._getframe()):
-            with unseen():
-                self._watch_parameters(present)
-        if entry is not None:
-            hooks.leave(entry, call.number, output)
-
-    def _watch_parameters(self, parameters: dict[str, torch.Tensor]) -> None:
-        hooks = self._hooks
-        for name, parameter in parameters.items():
-            known = self._parameters.get(name)
-            # Asked of the parameter: nothing may refer to it, not even weakly, if it is to be exchanged for
-            # another one, as ``Module.to`` does.
-            if not parameter.requires_grad or any(
-                hook is known for hook in (parameter._backward_hooks or {}).values()
-            ):
-                continue
-            known = hooks.collector.parameter_hook(self._module, encodable(name), hooks.window)
-            parameter.register_hook(known)
-            self._parameters[name] = known
+        hooks.native.end(call, args, kwargs, output, parameters, self._parameters, sys._getframe())
 
 
 class _CompiledCall:
@@ -208,50 +160,6 @@ def _hook_of_a_copy() -> ModuleHook:
     hook.is_copy = True
     hook.is_enabled = False
     return hook
-
-
-class _Sink:
-    """Passes what is learned about gradients to the collector."""
-
-    def __init__(self, collector: _native.Collector, window: Window) -> None:
-        self._collector = collector
-        self._window = window
-        self._tasks: set[int] = set()
-        self.module_output_grad = collector.module_output_grad
-        self.module_input_grad = collector.module_input_grad
-
-    def module_backward_begin(self, call: Call, since: int) -> None:
-        if call.task not in self._tasks:
-            self._tasks.add(call.task)
-            _at_end_of_backward(functools.partial(self._backward_over, call.task))
-        self._collector.module_backward_begin(
-            call.number,
-            call.task,
-            call.serial,
-            call.begin_sequence,
-            since,
-            call.outputs,
-            call.inputs,
-            self._window.open,
-        )
-
-    def module_backward_complete(self, call: int) -> None:
-        self._collector.module_backward_complete(call, self._window.open)
-
-    def _backward_over(self, task: int) -> None:
-        """Autograd calls this, and would take an exception for one of the model."""
-        try:
-            self._tasks.discard(task)
-            self._collector.backward_over(task)
-        except Exception as error:
-            report(self, error)
-
-    def reset(self) -> None:
-        """Forgets runs of autograd that raised."""
-        self._tasks.clear()
-
-    def failed(self, error: BaseException) -> None:
-        self._collector.report("backward_data_collect", "module", error)
 
 
 def _is_compiled(module: torch.nn.Module) -> bool:

@@ -61,6 +61,9 @@ class Window:
 unseen: Callable[[], AbstractContextManager[None]] = torch._C.DisableTorchFunction
 """Inside, neither ``__torch_function__`` of a subclass nor a mode of the user's sees what the tool asks."""
 
+is_mode_enabled: Callable[[], bool] = getattr(torch._C, "_is_torch_function_mode_enabled", lambda: True)
+"""Whether a mode of the user's is on. Old versions cannot tell."""
+
 
 def _fake_mode() -> Callable[[], Any]:
     """Not in old versions."""
