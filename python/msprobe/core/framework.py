@@ -111,7 +111,7 @@ class Adapter(Protocol):
 
     @property
     def is_mode_enabled(self) -> Callable[[], bool]:
-        """Whether somebody watches all that is asked of the framework, not only of tensors of its own class."""
+        """Whether somebody watches all that is asked of the framework, whatever the class of a tensor."""
 
     @property
     def team(self) -> tuple[int, int] | None:
