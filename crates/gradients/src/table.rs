@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufWriter};
 
-use msprobe_report::{CellSink, CsvOptions, Fill, Sheet, SheetRows, write_sheet_csv};
+use msprobe_report::{CellSink, CsvOptions, Sheet, SheetRows, write_sheet_csv};
 
 use super::measure::{Count, Similarities};
 
@@ -43,9 +43,5 @@ impl SheetRows for Rows<'_> {
                 None => sink.empty(),
             }
         }
-    }
-
-    fn fill(&self, _: usize) -> Fill {
-        Fill::Plain
     }
 }

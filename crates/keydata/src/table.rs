@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 
-use msprobe_report::{CellSink, Fill, Sheet, SheetRows, write_workbook};
+use msprobe_report::{CellSink, Sheet, SheetRows, write_workbook};
 
 use super::Row;
 
@@ -53,10 +53,6 @@ impl SheetRows for KeyTable<'_> {
         put(metrics.max_relative_error, sink);
         put(metrics.percentage_within_thousandth, sink);
         put(metrics.percentage_within_hundredth, sink);
-    }
-
-    fn fill(&self, _: usize) -> Fill {
-        Fill::Plain
     }
 }
 

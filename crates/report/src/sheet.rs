@@ -40,7 +40,9 @@ pub trait SheetRows: Sync {
     fn cells(&self, row: usize, sink: &mut dyn CellSink);
 
     /// Background of a row.
-    fn fill(&self, row: usize) -> Fill;
+    fn fill(&self, _row: usize) -> Fill {
+        Fill::Plain
+    }
 }
 
 /// Rows under headers, with a name.

@@ -168,10 +168,6 @@ mod tests {
                 sink.text(text);
             }
         }
-
-        fn fill(&self, _: usize) -> Fill {
-            Fill::Plain
-        }
     }
 
     struct Numbers;

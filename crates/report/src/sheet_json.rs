@@ -142,7 +142,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::sheet::{Fill, SheetRows};
+    use crate::sheet::SheetRows;
 
     struct Rows(usize);
 
@@ -156,10 +156,6 @@ mod tests {
             sink.number(row as f64 / 4.0);
             sink.number(f64::INFINITY);
             sink.integer(-3);
-        }
-
-        fn fill(&self, _: usize) -> Fill {
-            Fill::Plain
         }
     }
 

@@ -121,7 +121,7 @@ impl Report<'_> {
 
     fn json(&self, file: &mut File) -> io::Result<()> {
         let mut out = BufWriter::new(file);
-        let verdict = serde_json::Value::Object(verdict_json(&self.judgement.verdict));
+        let verdict = verdict_json(&self.judgement.verdict);
         write!(out, "{{\"verdict\": {verdict},\n\"rows\": ")?;
         let rows = Answered { report: self, view: View::Json };
         write_sheet_json(&Sheet { name: String::new(), headers: rows.headers(), rows: &rows }, &mut out)?;
@@ -387,10 +387,6 @@ impl SheetRows for Details<'_> {
         }
         self.report.detail_cells(pair, sink);
     }
-
-    fn fill(&self, _: usize) -> Fill {
-        Fill::Plain
-    }
 }
 
 struct VerdictRows(Vec<(String, String)>);
@@ -403,10 +399,6 @@ impl SheetRows for VerdictRows {
     fn cells(&self, row: usize, sink: &mut dyn CellSink) {
         sink.text(&self.0[row].0);
         sink.text(&self.0[row].1);
-    }
-
-    fn fill(&self, _: usize) -> Fill {
-        Fill::Plain
     }
 }
 
