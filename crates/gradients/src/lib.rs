@@ -142,9 +142,7 @@ pub fn compare_either(
     options: &Options,
     console: &dyn Console,
 ) -> Result<Outcome, CompareError> {
-    for side in sides {
-        check_directory(side)?;
-    }
+    sides.into_iter().try_for_each(check_directory)?;
     if sides.iter().all(|side| has_numbered(side, "step")) {
         compare_rank(sides, options, console)
     } else {
@@ -158,9 +156,7 @@ pub fn compare_ranks(
     options: &Options,
     console: &dyn Console,
 ) -> Result<Outcome, CompareError> {
-    for side in sides {
-        check_directory(side)?;
-    }
+    sides.into_iter().try_for_each(check_directory)?;
     let mut notes = Notes::new(console);
     let ranks = common_directories(sides, "rank", &mut notes)?;
     let numbers: Vec<String> = ranks.iter().map(|rank| rank.number.to_string()).collect();
@@ -191,9 +187,7 @@ pub fn compare_rank(
     options: &Options,
     console: &dyn Console,
 ) -> Result<Outcome, CompareError> {
-    for side in sides {
-        check_directory(side)?;
-    }
+    sides.into_iter().try_for_each(check_directory)?;
     let mut notes = Notes::new(console);
     let name = sides[0].file_name().unwrap_or_default().to_string_lossy();
     let rank = name.strip_prefix("rank").and_then(|digits| digits.parse().ok());

@@ -85,9 +85,6 @@ impl Console for KeptPictures {
     fn log(&self, _: Level, _: &str) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
-    fn begin(&self, _: &'static str, _: u64) {}
-    fn advance(&self, _: u64) {}
-    fn end(&self) {}
 }
 
 /// The points that are flagged.

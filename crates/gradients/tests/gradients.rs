@@ -4,12 +4,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
 use msprobe_gradients::{
     Options, Outcome, Pictures, Status, Thresholds, compare_either, compare_rank, compare_ranks, file_stem,
 };
-use msprobe_report::console::{Console, Level, Silent};
+use msprobe_report::console::{Level, Remembered, Silent};
 use msprobe_report::error::Code;
 use msprobe_tensor::files::{npy, write_bits};
 use msprobe_tensor::{DType, TensorView};
@@ -256,19 +255,6 @@ fn tables_of_either_spelling_torn_or_odd() {
     assert!(runs.compare().failures.iter().any(|failure| failure.contains("missing: ")));
 }
 
-/// Remembers what was said.
-#[derive(Default)]
-struct Listener(Mutex<Vec<(Level, String)>>);
-
-impl Console for Listener {
-    fn log(&self, level: Level, text: &str) {
-        self.0.lock().unwrap().push((level, text.to_owned()));
-    }
-    fn begin(&self, _: &'static str, _: u64) {}
-    fn advance(&self, _: u64) {}
-    fn end(&self) {}
-}
-
 #[test]
 fn what_is_left_out_or_replaced_is_mentioned() {
     let runs = Runs::both(1, &[("w", &[1])]);
@@ -277,12 +263,10 @@ fn what_is_left_out_or_replaced_is_mentioned() {
     write_step(&runs.path("b/rank0"), 0, &[("w", &[1]), ("stranger", &[1])]);
     fs::create_dir_all(runs.path("out/rank0")).unwrap();
     fs::write(runs.path("out/rank0/similarities.csv"), "old").unwrap();
-    let listener = Listener::default();
+    let listener = Remembered::default();
     let sides = [runs.path("a"), runs.path("b")];
     let outcome = compare_ranks([&sides[0], &sides[1]], &quick(&runs.path("out")), &listener).unwrap();
-    let said = listener.0.into_inner().unwrap();
-    let warnings: Vec<&str> =
-        said.iter().filter(|(level, _)| *level == Level::Warning).map(|(_, text)| text.as_str()).collect();
+    let warnings = listener.said(|level| level == Level::Warning);
     assert_eq!(warnings.len(), 4, "{warnings:?}");
     for (warning, piece) in warnings.iter().zip(["b: rank3", "step7", "stranger", "csv was there already"]) {
         assert!(warning.contains(piece), "{warning}");

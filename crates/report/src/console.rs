@@ -1,6 +1,7 @@
 //! Where long work says what it notices while it goes on: a log and a progress bar, whoever shows them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// How urgent a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,15 +21,15 @@ pub trait Console: Sync {
     /// One message.
     fn log(&self, level: Level, text: &str);
 
-    /// Work of `total` units (bytes) begins. Ended by the next `begin` or by `end`.
-    fn begin(&self, what: &'static str, total: u64);
+    /// Work of `total` units (bytes) begins. Ended by the next `begin` or by `end`. Progress need not be shown.
+    fn begin(&self, _what: &'static str, _total: u64) {}
 
     /// So many units more are done; none before a piece of work begins. Called from any thread. It may unwind: that
     /// ends the work.
-    fn advance(&self, units: u64);
+    fn advance(&self, _units: u64) {}
 
     /// The work is over.
-    fn end(&self);
+    fn end(&self) {}
 
     /// A message at [`Level::Info`].
     fn info(&self, text: &str) {
@@ -83,7 +84,22 @@ pub struct Silent;
 
 impl Console for Silent {
     fn log(&self, _: Level, _: &str) {}
-    fn begin(&self, _: &'static str, _: u64) {}
-    fn advance(&self, _: u64) {}
-    fn end(&self) {}
+}
+
+/// Remembers what was said, for tests.
+#[derive(Debug, Default)]
+pub struct Remembered(Mutex<Vec<(Level, String)>>);
+
+impl Remembered {
+    /// What was said so far at the levels wanted.
+    pub fn said(&self, is_wanted: impl Fn(Level) -> bool) -> Vec<String> {
+        let said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        said.iter().filter(|(level, _)| is_wanted(*level)).map(|(_, text)| text.clone()).collect()
+    }
+}
+
+impl Console for Remembered {
+    fn log(&self, level: Level, text: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((level, text.to_owned()));
+    }
 }

@@ -155,10 +155,9 @@ fn last_number(name: &str) -> Option<(usize, usize)> {
 mod tests {
     use std::io::Write;
     use std::os::unix::fs::PermissionsExt;
-    use std::sync::Mutex;
 
     use super::*;
-    use crate::console::{Level, Silent};
+    use crate::console::{Remembered, Silent};
 
     fn names(path: &str) -> Vec<String> {
         let names = numbered_names(Path::new(path)).take(3);
@@ -213,26 +212,15 @@ mod tests {
         }
     }
 
-    struct Heard(Mutex<Vec<String>>);
-
-    impl Console for Heard {
-        fn log(&self, _: Level, text: &str) {
-            self.0.lock().unwrap().push(text.to_owned());
-        }
-        fn begin(&self, _: &'static str, _: u64) {}
-        fn advance(&self, _: u64) {}
-        fn end(&self) {}
-    }
-
     #[test]
     fn what_was_there_is_kept_and_that_is_said() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("verdict.json");
-        let heard = Heard(Mutex::default());
+        let heard = Remembered::default();
         publish(&path, &heard, |file| file.write_all(b"old")).unwrap();
-        assert!(heard.0.lock().unwrap().is_empty());
+        assert!(heard.said(|_| true).is_empty());
         publish(&path, &heard, |file| file.write_all(b"new")).unwrap();
-        let said = heard.0.lock().unwrap().join("\n");
+        let said = heard.said(|_| true).join("\n");
         let kept = said.rsplit(' ').next().unwrap();
         assert!(kept.starts_with("verdict_2") && said.contains("verdict.json was there already"), "{said}");
         assert_eq!(fs::read_to_string(dir.path().join(kept)).unwrap(), "old");

@@ -28,8 +28,7 @@ pub trait SheetRows: Sync {
     fn cells(&self, row: usize, sink: &mut dyn CellSink);
 
     /// Colour of a row.
-    fn tone(&self, row: usize) -> Tone {
-        let _ = row;
+    fn tone(&self, _row: usize) -> Tone {
         Tone::Plain
     }
 }

@@ -6,9 +6,9 @@ mod recorded;
 use std::fs;
 use std::path::Path;
 
-use msprobe_report::console::Silent;
+use msprobe_report::console::{Remembered, Silent};
 use msprobe_tables::common_dir::{compare_common_dirs, headers};
-use recorded::{Notes, case};
+use recorded::{case, complaints};
 
 fn read(path: &Path) -> Vec<Vec<String>> {
     let reader = csv::ReaderBuilder::new().has_headers(false).from_path(path).unwrap();
@@ -28,7 +28,7 @@ fn assert_close(actual: &str, expected: &str) {
 fn recorded_directories() {
     let (case, output) = (case("ms_common_dir"), tempfile::tempdir().unwrap());
     let map = [("x".to_owned(), "y".to_owned())];
-    let notes = Notes::default();
+    let notes = Remembered::default();
     let written =
         compare_common_dirs(&case.join("npu"), &case.join("bench"), &map, output.path(), &notes).unwrap();
     let places = ["step0/rank0", "step0/rank1", "step1/rank0"].map(|place| format!("{place}/result.csv"));
@@ -53,7 +53,7 @@ fn recorded_directories() {
         ["k_0", "float32", "float32", "()", "()", "unsupported", "unsupported", "0.5", "0.20000000298"]
     );
     assert!(rows[1][20].starts_with("This is type of 0-d tensor, "));
-    assert_eq!(notes.take(), ["Cosine or MaxAbsErr can not get float value."]);
+    assert_eq!(complaints(&notes), ["Cosine or MaxAbsErr can not get float value."]);
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn files_pair_by_index_and_every_name_has_rows() {
     copy(&source, "bench/s/b_float32_0.npy");
     fs::write(root.path().join("bench/s/d_float32_0.npy"), "broken").unwrap();
     let (npu, bench, output) = (root.path().join("npu"), root.path().join("bench"), root.path().join("out"));
-    let notes = Notes::default();
+    let notes = Remembered::default();
     assert_eq!(
         compare_common_dirs(&npu, &bench, &[], &output, &notes).unwrap(),
         [output.join("s/result.csv")]
@@ -95,7 +95,7 @@ fn files_pair_by_index_and_every_name_has_rows() {
     );
     assert_eq!(rows[4][20], "No bench data matched.");
     assert!(rows[5][20].starts_with("Dump file: ['") && rows[5][20].ends_with("] not found or read failed."));
-    let notes = notes.take();
+    let notes = complaints(&notes);
     assert!(notes.iter().any(|note| note.contains("only")), "{notes:?}");
     assert!(compare_common_dirs(&npu, &root.path().join("none"), &[], &output, &Silent).is_err());
 }

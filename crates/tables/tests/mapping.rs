@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use msprobe_compare::pairing::RowPair;
 use msprobe_compare::side::{Side, Which, read_side};
-use msprobe_report::console::{Console, Level, Silent};
+use msprobe_report::console::{Console, Level, Remembered, Silent};
 use msprobe_report::error::{Code, CompareError};
 use msprobe_tables::mapping::{MappingSource, api_keys, cell_keys, data_mapping, layer_mapping};
 use msprobe_tables::matching::{Keys, match_by_key, match_by_key_and_shape};
@@ -131,23 +131,8 @@ impl Dumps {
     }
 }
 
-/// Keeps what it is told.
-#[derive(Default)]
-struct Notes(std::sync::Mutex<Vec<(Level, String)>>);
-
-impl Notes {
-    fn has(&self, level: Level, text: &str) -> bool {
-        self.0.lock().unwrap().iter().any(|(noted, message)| *noted == level && message.contains(text))
-    }
-}
-
-impl Console for Notes {
-    fn log(&self, level: Level, text: &str) {
-        self.0.lock().unwrap().push((level, text.to_owned()));
-    }
-    fn begin(&self, _: &'static str, _: u64) {}
-    fn advance(&self, _: u64) {}
-    fn end(&self) {}
+fn has(notes: &Remembered, level: Level, text: &str) -> bool {
+    notes.said(|said| said == level).iter().any(|message| message.contains(text))
 }
 
 /// An API with twelve arguments, a result that is a list, and parameters.
@@ -207,16 +192,16 @@ fn places_that_are_not_listed_stay_unmatched() {
 #[test]
 fn entries_that_do_not_apply_change_nothing() {
     let dumps = flash();
-    let notes = Notes::default();
+    let notes = Remembered::default();
     let file = "- {ms_api: Functional.flash, pt_api: NPU.fusion, ms_args: [0, 1], pt_args: [0]}\n\
                 - {ms_api: Functional.flash, pt_api: Torch.absent, ms_args: [0], pt_args: [0]}\n\
                 - {ms_api: Functional.absent, pt_api: NPU.fusion}";
     let keys = dumps.api_keys(file, &notes).unwrap();
     assert!(keys.iter().all(|(row, key)| key.as_ref() == Some(row)));
-    assert!(notes.has(Level::Warning, "The user-defined mapping table is incorrect"));
-    let notes = Notes::default();
+    assert!(has(&notes, Level::Warning, "The user-defined mapping table is incorrect"));
+    let notes = Remembered::default();
     assert!(dumps.api_keys("", &notes).unwrap().iter().all(|(row, key)| key.as_ref() == Some(row)));
-    assert!(notes.has(Level::Warning, "is empty"));
+    assert!(has(&notes, Level::Warning, "is empty"));
 }
 
 #[test]
@@ -276,19 +261,19 @@ fn records(names: &[&str]) -> String {
 fn without_stacks_or_construct_nothing_has_a_partner() {
     let same = records(&["Cell.a.Dense.forward.0"]);
     let dumps = Dumps::new(&same, &same);
-    let notes = Notes::default();
+    let notes = Remembered::default();
     let (target, golden) = dumps.sides();
     let mapping = layer_mapping(&target, &golden, MappingSource::BuiltIn, &notes).unwrap();
     assert_eq!(mapping.to_yaml(), "Cell.a.Dense.forward.0.output.0: N/A\n");
-    assert!(notes.has(Level::Warning, "stack.json"));
+    assert!(has(&notes, Level::Warning, "stack.json"));
     for side in ["npu", "bench"] {
         dumps.write(&format!("{side}/stack.json"), r#"{"x": []}"#);
         dumps.write(&format!("{side}/construct.json"), "{}");
     }
-    let notes = Notes::default();
+    let notes = Remembered::default();
     let mapping = layer_mapping(&target, &golden, MappingSource::BuiltIn, &notes).unwrap();
     assert_eq!(mapping.rows[0].1, "N/A");
-    assert!(notes.has(Level::Warning, "construct.json"));
+    assert!(has(&notes, Level::Warning, "construct.json"));
     dumps.write("npu/construct.json", "[");
     let error = layer_mapping(&target, &golden, MappingSource::BuiltIn, &Silent).unwrap_err();
     assert_eq!(error.code, Code::BrokenJson);
@@ -327,7 +312,7 @@ fn children_of_several_levels_are_replaced_longest_first() {
          Net: {a.b.c: x, a.b: y.z, a.e: a.w, a.b.c.nothing: unused}\nOther: ~",
     );
     let (target, golden) = dumps.sides();
-    let notes = Notes::default();
+    let notes = Remembered::default();
     let mapping = layer_mapping(&target, &golden, MappingSource::File(&file), &notes).unwrap();
     let partners: Vec<&str> = mapping.rows.iter().map(|(_, partner)| partner.as_str()).collect();
     assert_eq!(
@@ -342,7 +327,7 @@ fn children_of_several_levels_are_replaced_longest_first() {
             "N/A",
         ]
     );
-    assert!(notes.has(Level::Warning, "Cell.short.forward"));
+    assert!(has(&notes, Level::Warning, "Cell.short.forward"));
 }
 
 #[test]

@@ -7,18 +7,18 @@ use std::fs;
 use std::path::Path;
 
 use msprobe_report::VecRows;
-use msprobe_report::console::Silent;
+use msprobe_report::console::{Remembered, Silent};
 use msprobe_report::error::Code;
 use msprobe_report::{Cell, Sheet, write_workbook};
 use msprobe_tables::merge_result::{Merged, merge_result};
-use recorded::{Notes, Value, assert_rows, case, rendering, workbook};
+use recorded::{Value, assert_rows, case, complaints, rendering, workbook};
 
 const INDEXES: [&str; 3] = ["Max diff", "L2norm diff", "MeanRelativeErr"];
 
 #[test]
 fn recorded_ranks() {
     let (case, output) = (case("merge_result_statistics"), tempfile::tempdir().unwrap());
-    let notes = Notes::default();
+    let notes = Remembered::default();
     let merged = merge_result(&case.join("input"), output.path(), &case.join("config.yaml"), &notes).unwrap();
     assert!(merged.left_out.is_empty());
     let path = merged.path;
@@ -30,7 +30,7 @@ fn recorded_ranks() {
         let file = format!("multi_ranks_compare_merge.{}.csv", name.replace(' ', "_"));
         assert_rows(table, &rendering(&case.join("expected").join(file)), |_| 1e-9);
     }
-    assert_eq!(notes.take(), ["Distributed.broadcast not found in rank0 compare result."]);
+    assert_eq!(complaints(&notes), ["Distributed.broadcast not found in rank0 compare result."]);
 }
 
 const HEADERS: &str = "NPU Name,Bench Name,NPU Dtype,Bench Dtype,NPU Tensor Shape,Bench Tensor Shape,Max diff,Min diff,\
@@ -71,7 +71,7 @@ fn further_sheets_and_foreign_tables() {
     fs::write(file("rank4"), "no workbook").unwrap();
     let config = root.path().join("config.yaml");
     fs::write(&config, "api: [B.y, A.x, A]\ncompare_index: [Max diff]\n").unwrap();
-    let notes = Notes::default();
+    let notes = Remembered::default();
     let Merged { path, left_out } =
         merge_result(root.path(), &root.path().join("out"), &config, &notes).unwrap();
     assert_eq!(left_out, [3, 4]);
@@ -88,7 +88,7 @@ fn further_sheets_and_foreign_tables() {
             vec![text("A.x.1"), Value::Empty, Value::Number(0.25)],
         ]
     );
-    let mut notes = notes.take();
+    let mut notes = complaints(&notes);
     notes.sort();
     assert_eq!(notes.len(), 4, "{notes:?}");
     assert_eq!(notes[2], "B.y not found in rank9 compare result.");
@@ -145,12 +145,12 @@ fn workbooks_that_would_fill_the_memory_are_left_out() {
     std::os::unix::fs::symlink(file(0), file(5)).unwrap();
     let config = root.path().join("config.yaml");
     fs::write(&config, "api: [A.x]\ncompare_index: [Max diff]\n").unwrap();
-    let notes = Notes::default();
+    let notes = Remembered::default();
     let Merged { path, left_out } =
         merge_result(root.path(), &root.path().join("out"), &config, &notes).unwrap();
     assert_eq!(left_out, [2, 3, 4, 5]);
     assert_eq!(workbook(&path)[0].1.headers, ["NPU Name", "rank0", "rank1"]);
-    let mut notes = notes.take();
+    let mut notes = complaints(&notes);
     notes.sort();
     assert_eq!(notes.len(), 4, "{notes:?}");
     for (note, why) in notes.iter().zip(["texts", "texts", "bytes in one cell or tag", "it is a link"]) {

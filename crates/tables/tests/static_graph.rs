@@ -7,10 +7,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use msprobe_report::console::Silent;
+use msprobe_report::console::{Remembered, Silent};
 use msprobe_report::error::Code;
 use msprobe_tables::static_graph::compare_graphs;
-use recorded::{Notes, Table, Value, assert_rows, case, rendering, workbook};
+use recorded::{Table, Value, assert_rows, case, complaints, rendering, workbook};
 
 /// The only sheet of a result, with the given root taken off the names.
 fn result(path: &Path, root: &Path) -> Table {
@@ -42,7 +42,7 @@ fn sorted(mut table: Table) -> Table {
 #[test]
 fn arrays() {
     let (case, output) = (case("ms_graph_npy"), tempfile::tempdir().unwrap());
-    let notes = Notes::default();
+    let notes = Remembered::default();
     let written =
         compare_graphs(&case.join("npu"), &case.join("bench"), &[], &[], output.path(), &notes).unwrap();
     let [path] = written.as_slice() else { panic!("{written:?}") };
@@ -59,7 +59,7 @@ fn arrays() {
     let stamps: Vec<&str> = actual.rows.iter().filter_map(|row| time(&row[0])).collect();
     assert!(stamps.is_sorted() && stamps.len() == 9);
     assert_eq!(actual.rows[9][0], Value::Empty);
-    assert_eq!(notes.take(), ["Cosine or MaxAbsErr can not get float value."]);
+    assert_eq!(complaints(&notes), ["Cosine or MaxAbsErr can not get float value."]);
 }
 
 fn time(cell: &Value) -> Option<&str> {
@@ -72,13 +72,13 @@ fn time(cell: &Value) -> Option<&str> {
 #[test]
 fn statistics() {
     let (case, output) = (case("ms_graph_statistic"), tempfile::tempdir().unwrap());
-    let notes = Notes::default();
+    let notes = Remembered::default();
     let (npu, bench) = (case.join("npu"), case.join("bench"));
     let written = compare_graphs(&npu, &bench, &[0], &[1], output.path(), &notes).unwrap();
     assert!(written[0].file_name().unwrap().to_str().unwrap().starts_with("compare_result_0_1_"));
     let expected = rendering(&case.join("expected/compare_result_0_1.csv"));
     assert_rows(&result(&written[0], &case), &expected, |_| 1e-9);
-    assert_eq!(notes.take(), [""; 0]);
+    assert_eq!(complaints(&notes), [""; 0]);
 
     let error = compare_graphs(&npu, &bench, &[3], &[], output.path(), &Silent).unwrap_err();
     assert_eq!(error.code, Code::InvalidPath);
@@ -99,7 +99,7 @@ impl Sides {
         (Sides { root }, steps)
     }
 
-    fn compare(&self, notes: &Notes) -> Result<Table, String> {
+    fn compare(&self, notes: &Remembered) -> Result<Table, String> {
         let root = fs::canonicalize(self.root.path()).unwrap();
         let written =
             compare_graphs(&root.join("npu"), &root.join("bench"), &[], &[], &root.join("out"), notes)
@@ -122,7 +122,7 @@ fn long_names_are_restored_and_dots_in_directories_do_not_matter() {
     fs::write(npu.join("123.npy"), array(CONV)).unwrap();
     fs::write(npu.join("mapping.csv"), format!("123.npy,{long}\n")).unwrap();
     fs::write(bench.join(long), array(CONV)).unwrap();
-    let table = sides.compare(&Notes::default()).unwrap();
+    let table = sides.compare(&Remembered::default()).unwrap();
     assert_eq!(table.rows.len(), 1);
     assert_eq!(table.rows[0][0], Value::Text("npu/run.v1.2/rank_0/Net.x/0/5/123.npy".into()));
     assert_eq!(table.rows[0][1], Value::Text(format!("bench/run.v1.2/rank_0/Net.x/0/5/{long}")));
@@ -137,27 +137,27 @@ fn a_broken_file_costs_its_row_only() {
         fs::write(npu.join(name), bytes).unwrap();
         fs::write(bench.join(name), array(CONV)).unwrap();
     }
-    let notes = Notes::default();
+    let notes = Remembered::default();
     let table = sides.compare(&notes).unwrap();
     assert_eq!(table.rows.len(), 2);
     assert_eq!(table.rows[0][14], Value::Text("Yes".into()));
     assert_eq!(table.rows[1][2], Value::Empty);
     assert_eq!(table.rows[1][15], Value::Text("Dump file is not ndarray.\n".into()));
-    let notes = notes.take();
+    let notes = complaints(&notes);
     assert!(notes.len() == 1 && notes[0].contains("op2"), "{notes:?}");
 }
 
 #[test]
 fn what_cannot_be_compared_is_said() {
     let (sides, [npu, bench]) = Sides::new("0/0/5");
-    assert_eq!(sides.compare(&Notes::default()).unwrap_err(), "Error mode.");
+    assert_eq!(sides.compare(&Remembered::default()).unwrap_err(), "Error mode.");
     fs::write(npu.join("statistic.csv"), "Op Type,Op Name\n").unwrap();
     fs::write(bench.join("x.npy"), array(CONV)).unwrap();
-    let error = sides.compare(&Notes::default()).unwrap_err();
+    let error = sides.compare(&Remembered::default()).unwrap_err();
     assert_eq!(error, "NPU mode STATISTIC_MODE not equal to MATCH mode NPY_MODE.");
     fs::remove_file(bench.join("x.npy")).unwrap();
     fs::write(bench.join("statistic.csv"), "Op Type,Op Name\n").unwrap();
-    let error = sides.compare(&Notes::default()).unwrap_err();
+    let error = sides.compare(&Remembered::default()).unwrap_err();
     assert!(error.starts_with("Dump file /") && error.ends_with(" has been modified into incorrect format!"));
 }
 
@@ -173,11 +173,11 @@ fn statistics_without_some_columns() {
         )
         .unwrap();
     }
-    let notes = Notes::default();
+    let notes = Remembered::default();
     let table = sides.compare(&notes).unwrap();
     assert_eq!(table.rows.len(), 1);
     assert_eq!(table.rows[0][6..10], [Value::Number(2.0), Value::Number(1.0), Value::Empty, Value::Empty]);
     let scalar = "This is type of scalar data, can not compare.\n";
     assert_eq!(table.rows[0][15], Value::Text(scalar.into()));
-    assert_eq!(notes.take().len(), 4, "two columns are missing on both sides");
+    assert_eq!(complaints(&notes).len(), 4, "two columns are missing on both sides");
 }

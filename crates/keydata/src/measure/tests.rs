@@ -169,8 +169,6 @@ impl Console for Notes {
     fn begin(&self, what: &'static str, total: u64) {
         self.log(Level::Debug, &format!("{what} {total}"));
     }
-    fn advance(&self, _: u64) {}
-    fn end(&self) {}
 }
 
 fn save(root: &Path, file: &str, values: &[f32]) {

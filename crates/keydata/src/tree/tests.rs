@@ -1,20 +1,6 @@
-use std::sync::Mutex;
-
-use msprobe_report::console::{Level as LogLevel, Silent};
+use msprobe_report::console::{Remembered, Silent};
 
 use super::*;
-
-#[derive(Default)]
-struct Notes(Mutex<Vec<String>>);
-
-impl Console for Notes {
-    fn log(&self, _: LogLevel, text: &str) {
-        self.0.lock().unwrap().push(text.to_owned());
-    }
-    fn begin(&self, _: &'static str, _: u64) {}
-    fn advance(&self, _: u64) {}
-    fn end(&self) {}
-}
 
 fn tree(files: &[&str]) -> (tempfile::TempDir, PathBuf) {
     let root = tempfile::tempdir().unwrap();
@@ -145,10 +131,10 @@ fn names_without_a_number_end_it() {
         ("k/step99999999999999999999/rank0/k.npy", "parse step number error"),
     ] {
         let (_root, data) = tree(&[file]);
-        let notes = Notes::default();
+        let notes = Remembered::default();
         let error = find_arrays(&data, &notes).unwrap_err();
         assert_eq!((error.code, error.message.as_str()), (Code::BrokenJson, message));
-        assert!(notes.0.lock().unwrap()[0].starts_with("the name of "));
+        assert!(notes.said(|_| true)[0].starts_with("the name of "));
     }
 }
 

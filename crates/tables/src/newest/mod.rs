@@ -17,7 +17,6 @@ use msprobe_compare::pairing::RowPair;
 use msprobe_compare::python_text::list_of_texts;
 use msprobe_compare::side::{Leaf, Side, Stacks};
 use msprobe_report::console::Console;
-use msprobe_report::error::CompareError;
 use msprobe_report::{CellSink, SheetRows};
 
 pub use self::difference::{Difference, difference};
@@ -27,8 +26,7 @@ use self::leaf::{Shown, requires_grad_text};
 use crate::matching::Keys;
 use crate::metrics::{METRIC_HEADERS, in_columns};
 use crate::table::{
-    COMMON_HEADERS, DIFFERENCE_HEADERS, Infinities, STATISTICS_HEADERS, TensorOptions,
-    compare_tensor_files_with, python_bool,
+    COMMON_HEADERS, DIFFERENCE_HEADERS, Infinities, STATISTICS_HEADERS, compare_tensor_files, python_bool,
 };
 
 const NOT_MATCHED: &str = "N/A";
@@ -63,10 +61,6 @@ pub struct NewestTable<'a> {
 impl<'a> NewestTable<'a> {
     /// Matches, measures and judges. If a side has no rows, that is said and the table is empty: no file is to be
     /// written then. A tensor file that cannot be read costs its row and is among [`NewestTable::failures`].
-    ///
-    /// # Errors
-    ///
-    /// None at present; files are the only thing that can fail, and each fails alone.
     pub fn compare(
         target: &'a Side,
         golden: &'a Side,
@@ -74,7 +68,7 @@ impl<'a> NewestTable<'a> {
         stacks: Option<&'a Stacks>,
         options: &NewestOptions,
         console: &dyn Console,
-    ) -> Result<NewestTable<'a>, CompareError> {
+    ) -> NewestTable<'a> {
         let mut table = NewestTable {
             target,
             golden,
@@ -87,21 +81,20 @@ impl<'a> NewestTable<'a> {
         };
         if target.rows.is_empty() || golden.rows.is_empty() {
             console.warning(NO_DATA);
-            return Ok(table);
+            return table;
         }
         table.pairs = pairing::pair_rows(target, golden, options, console);
         if mode == Mode::All {
-            (table.tensors, table.failures) = compare_tensor_files_with(
+            (table.tensors, table.failures) = compare_tensor_files(
                 compare_tensors_widened,
-                target,
-                golden,
+                (target, golden),
                 &table.pairs,
-                TensorOptions { log_rows: options.log_tensors },
+                options.log_tensors,
                 console,
             );
         }
         table.verdicts = judge::judge(&table, options.across_frameworks);
-        Ok(table)
+        table
     }
 
     /// The headers, in order.

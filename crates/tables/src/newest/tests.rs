@@ -41,8 +41,7 @@ fn call(name: &str, inputs: &[String], outputs: &[String]) -> String {
 /// The verdicts of a call, row by row, by the first words of their messages.
 fn verdicts(mode: Mode, target: &str, golden: &str) -> Vec<String> {
     let (target, golden) = sides(target, golden);
-    let table =
-        NewestTable::compare(&target, &golden, mode, None, &NewestOptions::default(), &Silent).unwrap();
+    let table = NewestTable::compare(&target, &golden, mode, None, &NewestOptions::default(), &Silent);
     let short = |message: String| {
         let known = [
             ("nan/inf", "not finite"),
@@ -222,7 +221,7 @@ fn rows_are_matched_by_name_alone() {
     ];
     let (target, golden) = sides(&target.join(", "), &golden.join(", "));
     let options = NewestOptions::default();
-    let table = NewestTable::compare(&target, &golden, Mode::Summary, None, &options, &Silent).unwrap();
+    let table = NewestTable::compare(&target, &golden, Mode::Summary, None, &options, &Silent);
     let found: Vec<_> = table.pairs().iter().map(|pair| (pair.golden, pair.method)).collect();
     assert_eq!(
         found,
@@ -235,7 +234,7 @@ fn rows_are_matched_by_name_alone() {
         ]
     );
     let fuzzy = NewestOptions { fuzzy: true, ..NewestOptions::default() };
-    let table = NewestTable::compare(&target, &golden, Mode::Summary, None, &fuzzy, &Silent).unwrap();
+    let table = NewestTable::compare(&target, &golden, Mode::Summary, None, &fuzzy, &Silent);
     assert_eq!(table.pairs().len(), target.rows.len());
 }
 
@@ -247,7 +246,7 @@ fn mapped_names() {
     );
     let mapped = "Functional.linear.5.backward.input.0".to_owned();
     let options = NewestOptions { keys: Keys::PerRow(vec![Some(mapped), None]), ..NewestOptions::default() };
-    let table = NewestTable::compare(&target, &golden, Mode::Summary, None, &options, &Silent).unwrap();
+    let table = NewestTable::compare(&target, &golden, Mode::Summary, None, &options, &Silent);
     assert_eq!(table.pairs()[0].golden, Ok(0));
     assert_eq!(table.pairs()[0].method, MatchMethod::Mapped);
     assert_eq!(table.pairs()[1].golden, Err(Unmatched::Missing));
@@ -256,7 +255,7 @@ fn mapped_names() {
         "Functional.linear.4.backward.input.1".to_owned(),
     )]);
     let options = NewestOptions { keys: Keys::Mapping(names), ..NewestOptions::default() };
-    let table = NewestTable::compare(&target, &golden, Mode::Summary, None, &options, &Silent).unwrap();
+    let table = NewestTable::compare(&target, &golden, Mode::Summary, None, &options, &Silent);
     assert_eq!(table.pairs()[1].golden, Ok(1), "a mapping of rows does not test dtypes");
 }
 
@@ -267,7 +266,7 @@ fn frameworks_spell_dtypes_differently() {
         &call("Torch.f.0.forward", &[norm(2.0), tensor("\"dtype\": \"torch.int64\"")], &[]),
     );
     let options = NewestOptions { across_frameworks: true, ..NewestOptions::default() };
-    let table = NewestTable::compare(&target, &golden, Mode::Summary, None, &options, &Silent).unwrap();
+    let table = NewestTable::compare(&target, &golden, Mode::Summary, None, &options, &Silent);
     let grades: Vec<Grade> = table.verdicts().iter().map(|verdict| verdict.grade()).collect();
     assert_eq!(grades, [Grade::Pass, Grade::Error]);
 }
@@ -276,7 +275,7 @@ fn frameworks_spell_dtypes_differently() {
 fn an_empty_side_makes_an_empty_table() {
     let (target, golden) = sides(&call("Torch.f.0.forward", &[norm(2.0)], &[]), "");
     let options = NewestOptions::default();
-    let table = NewestTable::compare(&target, &golden, Mode::Summary, None, &options, &Silent).unwrap();
+    let table = NewestTable::compare(&target, &golden, Mode::Summary, None, &options, &Silent);
     assert!(table.is_empty());
 }
 
@@ -286,7 +285,7 @@ fn headers_of_all_modes() {
     let stacks = Stacks::default();
     let headers = |mode, stacks| {
         let options = NewestOptions::default();
-        NewestTable::compare(&target, &golden, mode, stacks, &options, &Silent).unwrap().headers()
+        NewestTable::compare(&target, &golden, mode, stacks, &options, &Silent).headers()
     };
     assert_eq!(
         headers(Mode::Md5, Some(&stacks))[6..],
@@ -327,7 +326,7 @@ fn real_verdicts(target: [[f32; 4]; 2], golden: [[f32; 4]; 2]) -> Vec<(&'static 
     let target = real_side(&directory.path().join("npu"), Which::Target, target[0], target[1]);
     let golden = real_side(&directory.path().join("bench"), Which::Golden, golden[0], golden[1]);
     let options = NewestOptions { log_tensors: true, ..NewestOptions::default() };
-    let table = NewestTable::compare(&target, &golden, Mode::All, None, &options, &Silent).unwrap();
+    let table = NewestTable::compare(&target, &golden, Mode::All, None, &options, &Silent);
     assert_eq!(table.failures(), [""; 0]);
     table.verdicts().iter().map(|verdict| (verdict.grade().as_str(), verdict.json())).collect()
 }
@@ -358,7 +357,7 @@ fn zeros_are_shifted_by_the_epsilon_of_float32() {
     let golden = real_side(&directory.path().join("bench"), Which::Golden, zeros, zeros);
     std::fs::write(golden.tensor_dir().join("Torch.f.0.forward.input.0.npy"), b"broken").unwrap();
     let options = NewestOptions::default();
-    let table = NewestTable::compare(&target, &golden, Mode::All, None, &options, &Silent).unwrap();
+    let table = NewestTable::compare(&target, &golden, Mode::All, None, &options, &Silent);
     assert_eq!(table.failures().len(), 1, "one bad file costs its row");
     assert_eq!(table.tensors()[0].metrics, Metrics::missing(Missing::Unsupported));
     let metrics = &table.tensors()[1].metrics;

@@ -46,10 +46,8 @@ pub(super) fn find_first_differences(
             Some(step) if several => options.output.join(format!("step{step}")),
             _ => options.output.clone(),
         };
-        let tables: Vec<(u32, NewestTable<'_>)> = ranks
-            .iter()
-            .map(|rank| Ok((rank.number, rank.table(options, console)?)))
-            .collect::<Result<_, CompareError>>()?;
+        let tables: Vec<(u32, NewestTable<'_>)> =
+            ranks.iter().map(|rank| (rank.number, rank.table(options, console))).collect();
         let tables: Vec<RankTable<'_>> =
             tables.iter().map(|(rank, table)| RankTable { rank: *rank, table }).collect();
         let written = first_difference(&tables, &output, console)?;
@@ -75,7 +73,7 @@ fn read_rank(
 }
 
 impl Rank {
-    fn table(&self, options: &Options, console: &dyn Console) -> Result<NewestTable<'_>, CompareError> {
+    fn table(&self, options: &Options, console: &dyn Console) -> NewestTable<'_> {
         let options = NewestOptions {
             fuzzy: options.fuzzy,
             across_frameworks: self.target.is_of_other_framework_than(&self.golden),

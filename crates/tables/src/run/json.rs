@@ -4,7 +4,7 @@ use msprobe_compare::Mode;
 use msprobe_compare::metrics::Metric;
 use msprobe_compare::python_text::float_repr;
 use msprobe_compare::side::{Leaf, Scalar, Which};
-use msprobe_compare::verdict::{Evidence, Gap, GapKind, Gaps, Verdict, whole_digits};
+use msprobe_compare::verdict::{Evidence, Gap, GapKind, Gaps, Tolerances, Verdict, whole_digits};
 use serde_json::{Map, Value, json};
 
 use crate::metrics::{METRIC_HEADERS, in_columns};
@@ -13,54 +13,42 @@ use crate::table::{
 };
 
 /// The members of verdict.json that are about one pair of dumps.
-pub(super) fn verdict_json(verdict: &Verdict) -> Map<String, Value> {
-    let mut object = Map::new();
-    object.insert("status".into(), verdict.status.as_str().into());
+pub(super) fn verdict_json(verdict: &Verdict) -> Value {
     let culprit = verdict.culprit.as_ref();
-    let text = |text: Option<&str>| text.map_or(Value::Null, Value::from);
-    object.insert("culprit".into(), text(culprit.map(|culprit| &*culprit.name)));
-    object.insert("direction".into(), text(culprit.map(|culprit| culprit.direction)));
-    object.insert(
-        "evidence".into(),
-        match culprit {
-            Some(culprit) => evidence_json(&culprit.evidence, verdict.mode).into(),
-            None => Value::Null,
-        },
-    );
-    object.insert("match_method".into(), text(culprit.map(|culprit| culprit.method.as_str())));
-    let tolerances: Map<String, Value> =
-        verdict.tolerances.named().map(|(name, value)| (name.to_owned(), value.into())).collect();
-    object.insert("tolerances".into(), tolerances.into());
-    object.insert("finding".into(), text(culprit.map(|culprit| culprit.finding.as_str())));
-    object.insert("bench_culprit".into(), text(culprit.and_then(|culprit| culprit.golden_name.as_deref())));
-    object.insert("changed_before".into(), text(culprit.and_then(|culprit| culprit.next.as_deref())));
-    object.insert("error_in".into(), culprit.map_or(Value::Null, |culprit| number(culprit.errors.0)));
-    object.insert("error_out".into(), culprit.map_or(Value::Null, |culprit| number(culprit.errors.1)));
-    object.insert(
-        "stack".into(),
-        match culprit.and_then(|culprit| culprit.stack.as_ref()) {
-            Some(stack) => stack.iter().map(|frame| &**frame).collect(),
-            None => Value::Null,
-        },
-    );
     let counts = verdict.counts;
-    object.insert(
-        "records".into(),
-        json!({
+    let stack = culprit.and_then(|culprit| culprit.stack.as_ref());
+    let asides = verdict
+        .asides
+        .found()
+        .map(|(kind, count, first)| (kind.as_str().to_owned(), json!({"count": count, "first": first})));
+    json!({
+        "status": verdict.status.as_str(),
+        "culprit": culprit.map(|culprit| &culprit.name),
+        "direction": culprit.map(|culprit| culprit.direction),
+        "evidence": culprit.map(|culprit| evidence_json(&culprit.evidence, verdict.mode)),
+        "match_method": culprit.map(|culprit| culprit.method.as_str()),
+        "tolerances": tolerances_json(&verdict.tolerances),
+        "finding": culprit.map(|culprit| culprit.finding.as_str()),
+        "bench_culprit": culprit.and_then(|culprit| culprit.golden_name.as_ref()),
+        "changed_before": culprit.and_then(|culprit| culprit.next.as_ref()),
+        "error_in": culprit.map(|culprit| number(culprit.errors.0)),
+        "error_out": culprit.map(|culprit| number(culprit.errors.1)),
+        "stack": stack.map(|stack| stack.iter().map(|frame| &**frame).collect::<Vec<_>>()),
+        "records": {
             "paired": counts.paired,
             "aligned": counts.aligned,
             "only_npu": counts.only_target,
             "only_bench": counts.only_golden,
             "differing": counts.differing,
-        }),
-    );
-    object.insert("incomplete".into(), gaps_json(&verdict.gaps));
-    let asides = verdict
-        .asides
-        .found()
-        .map(|(kind, count, first)| (kind.as_str().to_owned(), json!({"count": count, "first": first})));
-    object.insert("asides".into(), asides.collect::<Map<_, _>>().into());
-    object
+        },
+        "incomplete": gaps_json(&verdict.gaps),
+        "asides": asides.collect::<Map<_, _>>(),
+    })
+}
+
+/// What was tolerated, by dtype.
+pub(super) fn tolerances_json(tolerances: &Tolerances) -> Map<String, Value> {
+    tolerances.named().map(|(name, value)| (name.to_owned(), value.into())).collect()
 }
 
 /// The member `incomplete` of verdict.json: what could not be compared, by kind.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use msprobe_compare::Mode;
-use msprobe_compare::metrics::{TensorComparison, compare_tensors_widened};
+use msprobe_compare::metrics::{TensorComparison, compare_tensors, compare_tensors_widened};
 use msprobe_compare::pairing::{MatchMethod, RowPair};
 use msprobe_compare::side::{Construct, FileKind, Side, Stacks};
 use msprobe_compare::verdict::{self, Judgement, Verdict};
@@ -21,7 +21,7 @@ use crate::highlight::Highlights;
 use crate::mapping::{self, MappingSource};
 use crate::matching::{Keys, match_by_key, match_by_key_and_shape, match_fuzzily};
 use crate::newest::{NewestOptions, NewestTable};
-use crate::table::{Table, TensorOptions, compare_tensor_files, compare_tensor_files_with};
+use crate::table::{Table, compare_tensor_files, warn_of_rows_not_judged};
 
 /// Compares two dump files and writes their tables. The failures are tensors that could not be read.
 pub fn compare_files(
@@ -143,8 +143,11 @@ impl Comparison<'_> {
         let pairs = self.pair(console);
         let (tensors, failures) = match self.mode {
             Mode::All => {
-                let options = TensorOptions { log_rows: self.options.log_rows };
-                compare_tensor_files(self.target, self.golden, &pairs, options, console)
+                let sides = (self.target, self.golden);
+                let log_rows = self.options.log_rows;
+                let measured = compare_tensor_files(compare_tensors, sides, &pairs, log_rows, console);
+                warn_of_rows_not_judged(&measured.0, console);
+                measured
             }
             _ => (Vec::new(), Vec::new()),
         };
@@ -176,8 +179,7 @@ impl Comparison<'_> {
             keys: self.keys.clone(),
             log_tensors: self.options.log_rows,
         };
-        let table =
-            NewestTable::compare(self.target, self.golden, self.mode, self.stacks, &options, console)?;
+        let table = NewestTable::compare(self.target, self.golden, self.mode, self.stacks, &options, console);
         let judgement = self.judge(table.pairs(), table.tensor_pairs(), console);
         let report = Report {
             target: self.target,
@@ -233,14 +235,13 @@ impl Comparison<'_> {
             let pair =
                 |&(target, golden)| RowPair { target, golden: Ok(golden), method: MatchMethod::Aligned };
             let pairs: Vec<RowPair> = rows.iter().map(pair).collect();
-            let (target, golden, options) = (self.target, self.golden, TensorOptions { log_rows: false });
-            let (measured, _) = match self.options.form {
-                Form::Old => compare_tensor_files(target, golden, &pairs, options, console),
-                Form::Newest => {
-                    let widened = compare_tensors_widened;
-                    compare_tensor_files_with(widened, target, golden, &pairs, options, console)
-                }
-            };
+            let sides = (self.target, self.golden);
+            let is_old = self.options.form == Form::Old;
+            let compare = if is_old { compare_tensors } else { compare_tensors_widened };
+            let (measured, _) = compare_tensor_files(compare, sides, &pairs, false, console);
+            if is_old {
+                warn_of_rows_not_judged(&measured, console);
+            }
             measured
         };
         verdict::judge(verdict::Input {

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use msprobe_compare::verdict::{Allowed, Asides, Gap, GapKind, Gaps, Status, Tolerances, Verdict};
 use msprobe_report::console::Console;
 use msprobe_report::error::CompareError;
-use msprobe_report::paths::publish;
-use serde_json::{Map, Value, json};
+use msprobe_report::paths::{make_directory, publish};
+use serde_json::{Value, json};
 
 use super::discover::place_of;
-use super::json::{gaps_json, verdict_json};
+use super::json::{gaps_json, tolerances_json, verdict_json};
 
 /// One pair of dumps.
 #[derive(Debug)]
@@ -158,24 +158,23 @@ impl Outcome {
         let mut object = match self.overall() {
             Some((part, verdict)) => {
                 let mut object = verdict_json(&verdict);
-                object.insert("step".into(), json!(part.step));
-                object.insert("rank".into(), json!(part.rank));
+                object["step"] = json!(part.step);
+                object["rank"] = json!(part.rank);
                 object
             }
-            None => {
-                let mut object = Map::new();
-                object.insert("status".into(), Status::Failed.as_str().into());
-                for key in ["culprit", "direction", "step", "rank", "evidence", "match_method"] {
-                    object.insert(key.into(), Value::Null);
-                }
-                let tolerances: Map<String, Value> =
-                    tolerances.named().map(|(name, value)| (name.to_owned(), value.into())).collect();
-                object.insert("tolerances".into(), tolerances.into());
-                object.insert("incomplete".into(), gaps_json(&self.gaps));
-                object
-            }
+            None => json!({
+                "status": Status::Failed.as_str(),
+                "culprit": null,
+                "direction": null,
+                "step": null,
+                "rank": null,
+                "evidence": null,
+                "match_method": null,
+                "tolerances": tolerances_json(tolerances),
+                "incomplete": gaps_json(&self.gaps),
+            }),
         };
-        object.insert("text".into(), self.paragraph().into());
+        object["text"] = self.paragraph().into();
         let parts = self.parts.iter().map(|part| {
             let culprit = part.verdict.culprit.as_ref();
             json!({
@@ -190,9 +189,9 @@ impl Outcome {
                     .collect::<Vec<_>>(),
             })
         });
-        object.insert("dumps".into(), parts.collect());
-        object.insert("failures".into(), json!(self.failures));
-        Value::Object(object)
+        object["dumps"] = parts.collect();
+        object["failures"] = json!(self.failures);
+        object
     }
 
     /// Leaves verdict.json in the directory of the results.
@@ -204,7 +203,7 @@ impl Outcome {
     ) -> Result<PathBuf, CompareError> {
         let path = output.join("verdict.json");
         let text = format!("{:#}\n", self.to_json(tolerances));
-        msprobe_report::paths::make_directory(output)?;
+        make_directory(output)?;
         publish(&path, console, |file| std::io::Write::write_all(file, text.as_bytes()))?;
         Ok(path)
     }

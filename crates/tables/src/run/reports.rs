@@ -121,7 +121,7 @@ impl Report<'_> {
 
     fn json(&self, file: &mut File) -> io::Result<()> {
         let mut out = BufWriter::new(file);
-        let verdict = serde_json::Value::Object(verdict_json(&self.judgement.verdict));
+        let verdict = verdict_json(&self.judgement.verdict);
         write!(out, "{{\"verdict\": {verdict},\n\"rows\": ")?;
         let rows = Answered { report: self, view: View::Json };
         write_sheet_json(&Sheet { name: String::new(), headers: rows.headers(), rows: &rows }, &mut out)?;

@@ -16,8 +16,8 @@ use crate::metrics::{self, Accuracy, METRIC_HEADERS, NO_GOLDEN, in_columns};
 
 pub(crate) use self::cells::{Infinities, python_bool};
 pub use self::statistics::{Difference, difference, needs_double_check};
-pub(crate) use self::tensors::compare_tensor_files_with;
-pub use self::tensors::{TensorOptions, compare_tensor_files};
+pub(crate) use self::tensors::compare_tensor_files;
+pub(crate) use self::tensors::warn_of_rows_not_judged;
 
 /// The columns every table begins with.
 pub const COMMON_HEADERS: [&str; 6] =

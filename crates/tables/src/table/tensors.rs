@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use msprobe_compare::metrics::{Note, TensorComparison, compare_tensors};
+use msprobe_compare::metrics::{Note, TensorComparison};
 use msprobe_compare::pairing::RowPair;
 use msprobe_compare::side::{Leaf, Side, Which};
 use msprobe_report::console::{Console, LimitedWarnings};
@@ -13,40 +13,23 @@ use rayon::prelude::*;
 
 use crate::metrics::{Accuracy, NOT_JUDGED, in_columns, message, metric_text};
 
-/// How real data is compared.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct TensorOptions {
-    /// Whether each row is logged.
-    pub log_rows: bool,
-}
+/// Puts two tensors side by side.
+pub(super) type CompareViews = fn(&TensorView<'_>, &TensorView<'_>) -> TensorComparison;
 
-/// Measures every pair. A file that cannot be read costs its own rows; `failures` counts them.
-pub fn compare_tensor_files(
-    target: &Side,
-    golden: &Side,
-    pairs: &[RowPair],
-    options: TensorOptions,
-    console: &dyn Console,
-) -> (Vec<TensorComparison>, Vec<String>) {
-    let (comparisons, failures) =
-        compare_tensor_files_with(compare_tensors, target, golden, pairs, options, console);
+/// Says of each row that has no metric to judge by that it has none.
+pub(crate) fn warn_of_rows_not_judged(comparisons: &[TensorComparison], console: &dyn Console) {
     let not_judged = LimitedWarnings::new(console, "rows without a figure to judge by");
     for _ in comparisons.iter().filter(|it| Accuracy::of(&it.metrics) == Accuracy::NotJudged) {
         not_judged.warning(|| NOT_JUDGED.to_owned());
     }
-    (comparisons, failures)
 }
 
-/// Puts two tensors side by side.
-pub(crate) type CompareViews = fn(&TensorView<'_>, &TensorView<'_>) -> TensorComparison;
-
-/// The same with another way to put two tensors side by side.
-pub(crate) fn compare_tensor_files_with(
+/// Measures every pair. A file that cannot be read costs its own rows and is among the failures.
+pub(crate) fn compare_tensor_files(
     compare: CompareViews,
-    target: &Side,
-    golden: &Side,
+    (target, golden): (&Side, &Side),
     pairs: &[RowPair],
-    options: TensorOptions,
+    log_rows: bool,
     console: &dyn Console,
 ) -> (Vec<TensorComparison>, Vec<String>) {
     let files = Files { compare, target: target.tensor_dir(), golden: golden.tensor_dir() };
@@ -71,7 +54,7 @@ pub(crate) fn compare_tensor_files_with(
     let mut failures = Vec::new();
     let mut comparisons = Vec::with_capacity(results.len());
     for (pair, (comparison, failure)) in pairs.iter().zip(results) {
-        if options.log_rows {
+        if log_rows {
             log_row(&target.rows[pair.target], &comparison, console);
         }
         failures.extend(failure.map(|failure| failure.reason));

@@ -3,11 +3,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
 use msprobe_compare::verdict::{Allowed, GapKind, Status};
 use msprobe_report::Formats;
-use msprobe_report::console::{Console, Level, Silent};
+use msprobe_report::console::{Level, Remembered, Silent};
 use msprobe_tables::run::{Form, Options, Outcome, StackSource, compare_dumps, compare_ranks};
 use serde_json::{Value, json};
 
@@ -15,24 +14,6 @@ use crate::sides::options;
 
 fn with_stacks(output: &Path) -> Options {
     options(output, StackSource::Detect, Allowed::default())
-}
-
-/// Warnings, to be looked at.
-#[derive(Default)]
-struct Warnings(Mutex<Vec<String>>);
-
-impl Console for Warnings {
-    fn log(&self, level: Level, text: &str) {
-        if level == Level::Warning {
-            self.0.lock().unwrap().push(text.to_owned());
-        }
-    }
-
-    fn begin(&self, _: &'static str, _: u64) {}
-
-    fn advance(&self, _: u64) {}
-
-    fn end(&self) {}
 }
 
 /// Two sides, `a` and `b`, in a directory of their own.
@@ -241,10 +222,10 @@ fn stacks_and_modules_that_cannot_be_read_cost_nothing_but_themselves() {
                 None => std::os::unix::fs::symlink("nowhere", &path).unwrap(),
             }
             assert_eq!(sides.answer().0, Status::Identical, "{file} {content:?}");
-            let warnings = Warnings::default();
+            let warnings = Remembered::default();
             compare_dumps(&sides.path("a"), &sides.path("b"), &with_stacks(&sides.path("out")), &warnings)
                 .unwrap();
-            let said = warnings.0.into_inner().unwrap().join("\n");
+            let said = warnings.said(|level| level == Level::Warning).join("\n");
             let is_valid = file == "construct.json" && content == Some(r#"{"0": 3}"#);
             assert_eq!(said.contains(&format!("{file} is not used: ")), !is_valid, "{said}");
         }

@@ -7,10 +7,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
 use calamine::{Data, Reader, Xlsx, open_workbook};
-use msprobe_report::console::{Console, Level};
+use msprobe_report::console::{Level, Remembered};
 
 /// The directory of a recorded case.
 pub(crate) fn case(name: &str) -> PathBuf {
@@ -100,23 +99,7 @@ pub(crate) fn assert_rows(actual: &Table, expected: &Table, tolerance: impl Fn(&
     }
 }
 
-/// Keeps warnings and errors.
-#[derive(Default)]
-pub(crate) struct Notes(Mutex<Vec<String>>);
-
-impl Notes {
-    pub(crate) fn take(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.lock().unwrap())
-    }
-}
-
-impl Console for Notes {
-    fn log(&self, level: Level, text: &str) {
-        if level >= Level::Warning {
-            self.0.lock().unwrap().push(text.to_owned());
-        }
-    }
-    fn begin(&self, _: &'static str, _: u64) {}
-    fn advance(&self, _: u64) {}
-    fn end(&self) {}
+/// What was said that users should look at.
+pub(crate) fn complaints(console: &Remembered) -> Vec<String> {
+    console.said(|level| level >= Level::Warning)
 }
