@@ -33,6 +33,8 @@ pub use self::tolerance::{Precision, Tolerances};
 
 use self::origin::{Origin, Place, find_origin};
 use self::records::{Dumps, Findings, RowPairs, RowsSeen, judge_records, parents, rows_of_pair};
+use msprobe_dump::names::RecordName;
+
 use crate::pairing::{MatchMethod, RowPair};
 use crate::python_text::float_repr;
 use crate::side::{Construct, Leaf, Scalar, Side, Stacks};
@@ -393,10 +395,7 @@ fn parameter_of(side: &Side, row: usize) -> Option<String> {
     let leaf = &side.rows[row];
     let named = |leaf: &Leaf| {
         let record = &side.records[leaf.record as usize].name;
-        let module = align::CallName::of(record).base;
-        let path = module.strip_prefix("Module.").or_else(|| module.strip_prefix("Cell.")).unwrap_or(module);
-        // The last part of a module's name is its class.
-        let path = path.rsplit_once('.').map_or("", |(path, _)| path);
+        let path = RecordName::parse(record).module().map_or("", |module| module.qualified());
         let name = leaf.place.strip_prefix("parameters.").unwrap_or(&leaf.place);
         format!("{path}.{name}").trim_start_matches('.').to_owned()
     };

@@ -61,7 +61,7 @@ pub fn match_by_key(target: &Side, golden: &Side, keys: &Keys) -> Vec<RowPair> {
 /// Whether two dtypes can be compared, within one framework or across two.
 pub(super) fn compatible(target: &str, golden: &str, across_frameworks: bool) -> bool {
     if across_frameworks {
-        dtypes_agree(&fold_to_family(target), &fold_to_family(golden))
+        dtypes_agree(fold_to_family(target), fold_to_family(golden))
     } else {
         dtypes_agree(target, golden)
     }

@@ -50,7 +50,7 @@ fn match_by_name(target: &Side, golden: &Side, keys: &Keys, across_frameworks: b
         pairs.extend(namesakes.iter().map(|&place| {
             let other = &golden.rows[place];
             let agree = if across_frameworks {
-                dtypes_agree(&fold_to_family(&leaf.dtype), &fold_to_family(&other.dtype))
+                dtypes_agree(fold_to_family(&leaf.dtype), fold_to_family(&other.dtype))
             } else {
                 dtypes_agree(&leaf.dtype, &other.dtype)
             };

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use msprobe_compare::pairing::{MatchMethod, RowPair};
-use msprobe_compare::side::{Construct, FileKind, Side, Stacks};
+use msprobe_compare::side::{Construct, FileKind, Side, Stacks, read_construct};
 use msprobe_compare::statistics::Mode;
 use msprobe_compare::tensor_pair::TensorComparison;
 use msprobe_compare::verdict::{self, Judgement, Verdict};
@@ -222,7 +222,7 @@ impl Comparison<'_> {
             if path.symlink_metadata().is_err() {
                 return Construct::default();
             }
-            Construct::read(&path).unwrap_or_else(|error| {
+            read_construct(&path).unwrap_or_else(|error| {
                 passed_over(&path, &error, console);
                 Construct::default()
             })
