@@ -161,16 +161,19 @@ fn harmless_rows(outcome: &Outcome) -> Vec<Vec<Cell>> {
         .collect()
 }
 
+/// Where a mark stands: its lane, and its place there.
+type MarkAt = (usize, usize);
+
 /// How it went on from each origin, along the links of the timeline: what a record gave to others stands below it. Where
 /// several gave, it stands below the one that is fewest steps from an origin.
 fn spread_tree(timeline: &Timeline) -> Tree {
-    let mut heads: FastMap<(usize, usize), Vec<&Link>> = FastMap::default();
+    let mut heads: FastMap<MarkAt, Vec<&Link>> = FastMap::default();
     for link in &timeline.links {
         heads.entry(link.from).or_default().push(link);
     }
-    let given: HashSet<(usize, usize)> = timeline.links.iter().map(|link| link.to).collect();
-    let mark = |(lane, mark): (usize, usize)| &timeline.lanes[lane].marks[mark];
-    let mut waiting: Vec<((usize, usize), Option<(usize, &Link)>)> = timeline
+    let given: HashSet<MarkAt> = timeline.links.iter().map(|link| link.to).collect();
+    let mark = |(lane, mark): MarkAt| &timeline.lanes[lane].marks[mark];
+    let mut waiting: Vec<(MarkAt, Option<(usize, &Link)>)> = timeline
         .lanes
         .iter()
         .enumerate()
@@ -179,7 +182,7 @@ fn spread_tree(timeline: &Timeline) -> Tree {
         .map(|place| (place, None))
         .collect();
     waiting.sort_by_key(|&(place, _)| mark(place).at);
-    let mut seen: HashSet<(usize, usize)> = waiting.iter().map(|&(place, _)| place).collect();
+    let mut seen: HashSet<MarkAt> = waiting.iter().map(|&(place, _)| place).collect();
     let mut nodes: Vec<Node> = Vec::new();
     let mut next = 0;
     // Level by level, so that parents stand before their children.

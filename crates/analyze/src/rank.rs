@@ -188,7 +188,7 @@ impl RankDump {
                  that are used",
                 self.records.len()
             ),
-            Damage::Record { name, what, end } => format!(
+            Damage::Record { name, what, end, .. } => format!(
                 "dump.json: {} before byte {end} is left out: {what}",
                 if name.is_empty() { "a member" } else { name }
             ),

@@ -7,6 +7,8 @@ use std::path::Path;
 
 use msprobe_report::error::{Code, CompareError};
 
+use msprobe_dump::names::numbered_dir;
+
 use super::Notes;
 
 /// A directory that is on both sides.
@@ -97,8 +99,7 @@ fn numbered(directory: &Path, prefix: &str) -> Result<Vec<Numbered>, CompareErro
         .map_err(|error| unlisted(directory, &error))?
         .into_iter()
         .filter_map(|name| {
-            let digits = name.strip_prefix(prefix)?;
-            let number = digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())??;
+            let number = numbered_dir(&name, prefix)?;
             directory.join(&name).is_dir().then_some(Numbered { number, name })
         })
         .collect();

@@ -20,6 +20,7 @@ mod verdict;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use msprobe_dump::names::numbered_dir;
 use msprobe_report::console::Console;
 use msprobe_report::error::{Code, CompareError};
 use msprobe_report::paths::check_directory;
@@ -190,7 +191,7 @@ pub fn compare_rank(
     sides.into_iter().try_for_each(check_directory)?;
     let mut notes = Notes::new(console);
     let name = sides[0].file_name().unwrap_or_default().to_string_lossy();
-    let rank = name.strip_prefix("rank").and_then(|digits| digits.parse().ok());
+    let rank = numbered_dir(&name, "rank");
     let similarities = one_rank(sides, rank, &mut notes)?;
     leave(vec![(similarities, options.output.clone())], sides, options, notes)
 }

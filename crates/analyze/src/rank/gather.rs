@@ -112,7 +112,7 @@ pub(super) fn read_record(
         files: Vec::new(),
         is_record: true,
     };
-    let length = text.walk(&mut gather)?;
+    let length = text.walk(&mut gather)?.len();
     if gather.is_record && !gather.record.has_output && !record_name.is_parameter_gradient() {
         gather.note_unmeasured(|| "it has no results".to_owned());
     }

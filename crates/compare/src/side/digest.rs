@@ -3,74 +3,123 @@
 //! A comparison measures what it understands. That nothing else differs either is shown by these: a verdict says
 //! `identical` only of records whose digests agree.
 
-use msprobe_dump::read::Json;
+use msprobe_dump::read::{Pull, PullError, Shape};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Members of a value that may differ between equal runs: where its data lies. The data is compared by itself.
-const NOT_PART_OF_A_VALUE: [&str; 1] = ["data_name"];
+/// The member of a value that may differ between equal runs: where its data lies. The data is compared by itself.
+const NOT_PART_OF_A_VALUE: &str = "data_name";
 
 /// Digest of one value of a record: all its members in any order.
-pub(super) fn digest_of_value(value: &Json<'_>) -> u64 {
-    digest(value, &|_| false, &NOT_PART_OF_A_VALUE)
+pub(super) fn digest_of_value(text: &[u8]) -> Result<u64, PullError> {
+    digest(&mut Pull::new(text), With { values: true, file: false })
 }
 
 /// Digest of everything in a value.
-pub(super) fn digest_of_whole(value: &Json<'_>) -> u64 {
-    digest(value, &|_| false, &[])
+pub(super) fn digest_of_whole(text: &[u8]) -> Result<u64, PullError> {
+    digest(&mut Pull::new(text), WHOLE)
 }
 
 /// Digest of what a record is apart from its values: how they are nested, and whatever else is in it. Values are looked
-/// for in the members named, or everywhere; of members with one name only the last one has values.
-pub(super) fn digest_of_rest(
-    record: &Json<'_>,
-    with_values: Option<&[&str]>,
-    is_value: &dyn Fn(&Json<'_>) -> bool,
-) -> u64 {
-    match (record, with_values) {
-        (Json::Map(members), Some(names)) => {
-            let last = |name: &&str| members.iter().rposition(|(key, _)| key == name);
-            let with_values: Vec<usize> = names.iter().filter_map(last).collect();
-            members.iter().enumerate().fold(0_u64, |sum, (index, (key, member))| {
-                let seed = if with_values.contains(&index) {
-                    digest(member, is_value, &[])
-                } else {
-                    digest_of_whole(member)
-                };
-                sum.wrapping_add(xxh3_64_with_seed(key.as_bytes(), seed))
-            })
-        }
-        _ => digest(record, is_value, &[]),
+/// for in the members named, or everywhere. If one of these is there twice, all of it counts.
+pub(super) fn digest_of_rest(text: &[u8], with_values: Option<&[&str]>) -> Result<u64, PullError> {
+    let pull = &mut Pull::new(text);
+    let Some(names) = with_values.filter(|_| pull.shape() == Ok(Shape::Object)) else {
+        return digest(pull, REST);
+    };
+    let mut seen = 0_u32;
+    let mut sum = 0_u64;
+    pull.enter()?;
+    while let Some(key) = pull.key()? {
+        let seed = match names.iter().position(|name| *name == key) {
+            Some(name) if seen & (1 << name) != 0 => return digest_of_whole(text),
+            Some(name) => {
+                seen |= 1 << name;
+                digest(pull, REST)?
+            }
+            None => digest(pull, WHOLE)?,
+        };
+        sum = sum.wrapping_add(xxh3_64_with_seed(key.as_bytes(), seed));
     }
+    Ok(sum)
 }
 
-fn digest(value: &Json<'_>, is_left_out: &dyn Fn(&Json<'_>) -> bool, without: &[&str]) -> u64 {
-    // Kinds of values are told apart by the seed.
+/// What counts.
+#[derive(Clone, Copy)]
+struct With {
+    /// Objects that say their type, and nothings.
+    values: bool,
+    /// The name of the file of the value itself.
+    file: bool,
+}
+
+const WHOLE: With = With { values: true, file: true };
+const REST: With = With { values: false, file: true };
+
+/// Of the value that comes next. Kinds of values are told apart by the seed.
+fn digest(pull: &mut Pull<'_>, with: With) -> Result<u64, PullError> {
     let of = |kind: u8, bytes: &[u8]| xxh3_64_with_seed(bytes, u64::from(kind));
-    if is_left_out(value) {
-        return of(b'v', b"");
-    }
-    match value {
-        Json::Null => of(b'0', b""),
-        Json::Bool(value) => of(b'b', &[u8::from(*value)]),
-        Json::Int(value) => of(b'i', &value.to_le_bytes()),
-        // There are many NaNs, and all are written as one.
-        Json::Float(value) if value.is_nan() => of(b'f', b"NaN"),
-        Json::Float(value) => of(b'f', &value.to_le_bytes()),
-        Json::Text(text) => of(b't', text.as_bytes()),
-        Json::List(elements) => {
-            let digests: Vec<u8> =
-                elements.iter().flat_map(|element| digest(element, is_left_out, &[]).to_le_bytes()).collect();
-            of(b'l', &digests)
+    let value = || of(b'v', b"");
+    // What is inside counts wholly, unless values are looked for.
+    let inside = With { file: true, ..with };
+    Ok(match pull.shape()? {
+        Shape::Word => match pull.word()? {
+            None if !with.values => value(),
+            None => of(b'0', b""),
+            Some(flag) => of(b'b', &[u8::from(flag)]),
+        },
+        Shape::Number => {
+            let start = pull.position();
+            let number = pull.number()?;
+            let text = pull.since(start);
+            let whole = || std::str::from_utf8(text).ok()?.parse::<i128>().ok();
+            match whole() {
+                Some(whole) => of(b'i', &whole.to_le_bytes()),
+                // There are many NaNs, and all are written as one.
+                None if number.is_nan() => of(b'f', b"NaN"),
+                None => of(b'f', &number.to_le_bytes()),
+            }
         }
-        Json::Map(members) => {
-            let members = members.iter().filter(|(key, _)| !without.contains(&&**key));
-            let sum = members.fold(0_u64, |sum, (key, member)| {
-                let seed = digest(member, is_left_out, &[]);
-                sum.wrapping_add(xxh3_64_with_seed(key.as_bytes(), seed))
-            });
+        Shape::Text => of(b't', pull.text()?.as_bytes()),
+        Shape::List => {
+            pull.enter()?;
+            let (mut all, mut count) = (0_u64, 0_u64);
+            while pull.element()? {
+                all = xxh3_64_with_seed(&digest(pull, inside)?.to_le_bytes(), all);
+                count += 1;
+            }
+            of(b'l', &[all.to_le_bytes(), count.to_le_bytes()].concat())
+        }
+        Shape::Object if !with.values && skip_value(pull)? => value(),
+        Shape::Object => {
+            pull.enter()?;
+            let mut sum = 0_u64;
+            while let Some(key) = pull.key()? {
+                if !with.file && key == NOT_PART_OF_A_VALUE {
+                    pull.skip()?;
+                    continue;
+                }
+                sum = sum.wrapping_add(xxh3_64_with_seed(key.as_bytes(), digest(pull, inside)?));
+            }
             of(b'm', &sum.to_le_bytes())
         }
+    })
+}
+
+/// Goes behind the object that comes next if it is one value of a record: if it says of what type it is.
+fn skip_value(pull: &mut Pull<'_>) -> Result<bool, PullError> {
+    let mut ahead = pull.clone();
+    let mut is_value = false;
+    ahead.enter()?;
+    while let Some(key) = ahead.key()? {
+        if key == "type" {
+            is_value = ahead.shape()? == Shape::Text;
+        }
+        ahead.skip()?;
     }
+    if is_value {
+        *pull = ahead;
+    }
+    Ok(is_value)
 }
 
 #[cfg(test)]
@@ -78,7 +127,7 @@ mod tests {
     use super::*;
 
     fn of(text: &str) -> u64 {
-        digest_of_value(&Json::parse(text.as_bytes()).unwrap())
+        digest_of_value(text.as_bytes()).unwrap()
     }
 
     #[test]

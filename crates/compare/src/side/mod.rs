@@ -7,6 +7,7 @@ mod repeats;
 mod stacks;
 #[cfg(test)]
 mod tests;
+mod texts;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -14,10 +15,12 @@ use std::sync::Arc;
 
 use crate::error::CompareError;
 use msprobe_dump::hash::FastMap;
+use msprobe_tensor::DType;
 
 pub use self::parse::{FileKind, read_side};
 pub use self::repeats::Earlier;
-pub use self::stacks::{Construct, Stack, Stacks};
+pub use self::stacks::{Stack, Stacks, read_construct};
+pub use msprobe_dump::model::Construct;
 
 /// Which side of a comparison something is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,6 +109,25 @@ impl Scalar {
     }
 }
 
+/// What kind of value a row is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ValueKind {
+    /// Elements of one type.
+    Tensor,
+    /// An argument of a plain type: its class stands in the dtype cell.
+    Plain,
+    /// A shape.
+    Size,
+    /// A group of processes.
+    Group,
+    /// A slice.
+    Slice,
+    /// `...`
+    Ellipsis,
+    /// Nothing.
+    None,
+}
+
 /// One value of a dump.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Leaf {
@@ -115,12 +137,18 @@ pub struct Leaf {
     pub record: u32,
     /// What it is of its record.
     pub role: Role,
+    /// What kind of value it is.
+    pub kind: ValueKind,
     /// Text of the dtype cell.
     pub dtype: Arc<str>,
+    /// The type of its elements, if it is a tensor of one we know.
+    pub element: Option<DType>,
     /// The dtype its data has where that is another one: that of a quantised tensor is dequantised.
     pub stored_dtype: Option<Arc<str>>,
     /// Text of the shape cell.
     pub shape: Arc<str>,
+    /// How many elements it has, if it is a tensor whose shape tells.
+    pub elements: Option<u64>,
     /// Largest, smallest, mean, L2 norm.
     pub statistics: [Scalar; 4],
     /// Checksum; none for `null`.
@@ -157,13 +185,12 @@ pub struct P2pOperation {
 impl Leaf {
     /// Whether it is a tensor, not an argument of another kind.
     pub fn is_tensor(&self) -> bool {
-        let other = ["torch.Size", "torch.ProcessGroup", "None", "slice", "ellipsis"];
-        !self.dtype.starts_with("<class ") && !other.contains(&&*self.dtype)
+        self.kind == ValueKind::Tensor
     }
 
     /// Whether it has no elements.
     pub fn is_empty(&self) -> bool {
-        self.shape.split(['[', ']', '(', ')', ',']).any(|size| size.trim() == "0")
+        self.elements == Some(0)
     }
 }
 

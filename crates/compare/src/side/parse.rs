@@ -1,22 +1,26 @@
 //! From dump.json or debug.json to rows.
 
-use std::borrow::Cow;
+use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use msprobe_dump::read::{Json, Member, Members};
+use msprobe_dump::model::{Damage, DumpFile, Place, RecordText, Section, Segment, Value, Visitor, Written};
+use msprobe_dump::names::RecordName;
+use msprobe_dump::read::{Json, PullError, ReadError, ReadErrorKind, Shape};
 
-use super::checks::{check_field, has_md5, has_shallow_md5, looks_like_a_formula};
-use super::digest::{digest_of_rest, digest_of_value};
+use super::checks::{holds_formula, looks_like_a_formula};
+use super::digest::{digest_of_rest, digest_of_value, digest_of_whole};
 use super::repeats::{Earlier, read_earlier};
-use super::{Framework, Leaf, P2pOperation, Record, Role, Scalar, Side, Which};
+use super::texts::Texts;
+use super::{Framework, Leaf, P2pOperation, Record, Role, Scalar, Side, ValueKind, Which};
 use crate::console::Console;
 use crate::error::{Code, CompareError};
 use crate::python_text::{python_class, python_str};
 use msprobe_dump::hash::{FastMap, FastSet};
+use msprobe_tensor::DType;
 
 /// Deeper values are refused.
-pub(super) const MAX_DEPTH: usize = 10;
+const MAX_DEPTH: usize = 10;
 /// Progress is shown each time so many bytes were read.
 const PROGRESS: u64 = 1 << 20;
 /// Checksum of an empty text.
@@ -56,48 +60,68 @@ pub fn read_side(path: &Path, which: Which, console: &dyn Console) -> Result<Sid
         CompareError::new(Code::BrokenJson, format!("Load json file {} failed.", path.display()))
             .with_hint(reason.to_string())
     };
-    let mut reader = Members::open(path, "data").map_err(|error| broken(&error))?;
+    let mut file = DumpFile::open(path).map_err(|error| broken(&error))?;
     let mut parser = Parser::new(path, kind);
     let mut shown = 0;
-    while let Some(member) = reader.next_member().map_err(|error| broken(&error))? {
-        parser.member(&member);
-        let offset = reader.offset();
+    loop {
+        let read = file.next_record(|text| parser.read(text)).map_err(|error| broken(&error))?;
+        // Half of a dump is not compared.
+        if let Some(error) = file.damage().iter().find_map(|damage| unreadable(path, damage)) {
+            return Err(broken(&error));
+        }
+        let Some(read) = read else { break };
+        parser.keep(read);
+        let offset = file.offset();
         if offset - shown > PROGRESS {
             console.advance(offset - shown);
             shown = offset;
         }
     }
-    if reader.has_entered() {
-        parser.data = Data::Object;
-    }
+    let header = file.header();
+    parser.side.task = header.task.clone().unwrap_or_default();
+    parser.side.level.clone_from(&header.level);
+    parser.side.framework = match header.framework.as_deref() {
+        Some("pytorch") => Some(Framework::PyTorch),
+        Some("mindspore") => Some(Framework::MindSpore),
+        _ => None,
+    };
     if !parser.repeated.is_empty() {
         let is_filled_in = |name: &str| ValuesOf::of(name, kind) != ValuesOf::Call;
         parser.earlier =
             read_earlier(path, &parser.repeated, &is_filled_in).map_err(|error| broken(&error))?;
     }
-    parser.finish(which)
+    parser.finish(which, &file)
 }
 
-/// What `data` turned out to be.
-#[derive(PartialEq)]
-enum Data {
-    Missing,
-    NotAnObject,
-    Object,
+/// What makes a file no JSON.
+fn unreadable(path: &Path, damage: &Damage) -> Option<ReadError> {
+    let (what, offset) = match damage {
+        Damage::Ends { what, offset } => (*what, *offset),
+        Damage::Record { what, at, .. } => (*what, *at),
+        Damage::NoRecords | Damage::NoData | Damage::Tasks(..) => return None,
+    };
+    Some(ReadError { path: path.to_owned(), kind: ReadErrorKind::Syntax { what, offset } })
 }
 
 struct Parser {
     side: Side,
-    data: Data,
-    texts: FastSet<Arc<str>>,
+    texts: Texts,
     /// Rows of each record until all are known: a record can be repeated, and its last value counts.
     pending: Vec<(Arc<str>, Vec<Leaf>, u64)>,
-    /// Length of the name of the record that is read.
-    record_length: usize,
     positions: FastMap<Arc<str>, usize>,
     /// Names that stand more than once, and what is under them besides the last value.
     repeated: FastSet<Box<str>>,
     earlier: FastMap<Box<str>, Earlier>,
+}
+
+/// A record that was read.
+struct ReadRecord {
+    name: Arc<str>,
+    rows: Vec<Leaf>,
+    rest: u64,
+    has_md5: bool,
+    has_formula: bool,
+    fault: Option<CompareError>,
 }
 
 impl Parser {
@@ -115,41 +139,82 @@ impl Parser {
                 notices: Vec::new(),
                 fault: None,
             },
-            data: Data::Missing,
-            texts: FastSet::default(),
+            texts: Texts::default(),
             pending: Vec::new(),
-            record_length: 0,
             positions: FastMap::default(),
             repeated: FastSet::default(),
             earlier: FastMap::default(),
         }
     }
 
-    fn member(&mut self, member: &Member<'_>) {
-        if member.inner {
-            if self.side.fault.is_none() {
-                self.side.fault = self.record(&member.key, &member.value).err();
+    /// Reads a record. It may be asked to again, so that nothing is kept yet.
+    fn read(&mut self, text: &mut RecordText<'_, '_>) -> Result<ReadRecord, PullError> {
+        let values_of = ValuesOf::of(text.name, self.side.kind);
+        let mut rows = Rows::new(text.name, self.side.kind, values_of, &mut self.texts);
+        let is_wanted = self.side.fault.is_none();
+        let mut read = ReadRecord {
+            name: text.name.into(),
+            rows: Vec::new(),
+            rest: 0,
+            has_md5: false,
+            has_formula: false,
+            fault: None,
+        };
+        let written = match values_of {
+            _ if !is_wanted => {
+                text.skip()?;
+                return Ok(read);
             }
+            ValuesOf::Call => text.walk(&mut rows)?,
+            ValuesOf::Saved | ValuesOf::Gradients => text.walk_value(&mut rows)?,
+        };
+        (read.has_md5, read.fault) = (rows.has_md5, rows.fault.take());
+        if let Some(error) = rows.broken {
+            return Err(error);
+        }
+        // What is written twice in a value has no row: then all of the record counts.
+        read.rest = if rows.has_repeated {
+            digest_of_whole(written)?
+        } else {
+            digest_of_rest(written, values_of.fields())?
+        };
+        read.has_formula = self.side.kind == FileKind::Dump && holds_formula(written);
+        read.fault = read.fault.or_else(|| rows.fault_of_name());
+        read.rows = rows.in_order();
+        Ok(read)
+    }
+
+    fn keep(&mut self, read: ReadRecord) {
+        if self.side.fault.is_some() {
             return;
         }
-        match (&*member.key, &member.value) {
-            ("data", _) => self.data = Data::NotAnObject,
-            ("task", Json::Text(task)) => self.side.task = task.clone().into_owned(),
-            ("level", Json::Text(level)) => self.side.level = Some(level.clone().into_owned()),
-            ("framework", Json::Text(framework)) => {
-                self.side.framework = match &**framework {
-                    "pytorch" => Some(Framework::PyTorch),
-                    "mindspore" => Some(Framework::MindSpore),
-                    _ => None,
-                };
+        let ReadRecord { name, rows, rest, has_md5, has_formula, fault } = read;
+        if self.side.kind == FileKind::Dump && looks_like_a_formula(&name) {
+            self.side.notices.push("api name contains special characters, please check!".to_owned());
+        }
+        if has_formula {
+            self.side.notices.push(format!("data info of {name} contains special characters, please check!"));
+        }
+        self.side.has_md5 |= has_md5;
+        if fault.is_some() {
+            self.side.fault = fault;
+            return;
+        }
+        match self.positions.get(&name) {
+            Some(&position) => {
+                self.repeated.insert((*name).into());
+                self.pending[position] = (name, rows, rest);
             }
-            _ => {}
+            None => {
+                self.positions.insert(name.clone(), self.pending.len());
+                self.pending.push((name, rows, rest));
+            }
         }
     }
 
-    fn finish(mut self, which: Which) -> Result<Side, CompareError> {
+    fn finish(mut self, which: Which, file: &DumpFile) -> Result<Side, CompareError> {
         let word = which.word();
-        let file = match self.side.kind {
+        let name = match self.side.kind {
             FileKind::Dump => "dump.json",
             FileKind::Debug => "debug.json",
         };
@@ -157,17 +222,13 @@ impl Parser {
             let message = format!("Task for {word} is empty, please check.");
             return Err(CompareError::new(Code::InvalidTask, message));
         }
-        match self.data {
-            Data::Object => {}
-            Data::Missing => {
-                let message = format!("Missing 'data' in {file}, please check {file} of {word}.");
-                return Err(CompareError::new(Code::InvalidData, message));
-            }
-            Data::NotAnObject => {
-                let message =
-                    format!("Invalid type for 'data': expected a dict. Please check {file} of {word}.");
-                return Err(CompareError::new(Code::InvalidData, message));
-            }
+        if !file.has_records() {
+            let message = if file.damage().contains(&Damage::NoRecords) {
+                format!("Invalid type for 'data': expected a dict. Please check {name} of {word}.")
+            } else {
+                format!("Missing 'data' in {name}, please check {name} of {word}.")
+            };
+            return Err(CompareError::new(Code::InvalidData, message));
         }
         self.side.records.reserve_exact(self.pending.len());
         self.side.rows.reserve_exact(self.pending.iter().map(|(_, rows, _)| rows.len()).sum());
@@ -179,328 +240,335 @@ impl Parser {
         }
         Ok(self.side)
     }
+}
 
-    fn record(&mut self, name: &str, value: &Json<'_>) -> Result<(), CompareError> {
-        if self.side.kind == FileKind::Dump {
-            self.check(name, value)?;
-            self.side.has_md5 |= has_shallow_md5(value);
+/// The rows of one record, made while it is read.
+struct Rows<'a> {
+    name: &'a str,
+    kind: FileKind,
+    values_of: ValuesOf,
+    texts: &'a mut Texts,
+    /// Each with the number of its section in [`CALL_FIELDS`].
+    found: Vec<(usize, Leaf)>,
+    /// How many rows there were when each object that has not ended began.
+    marks: Vec<usize>,
+    /// The section that is read; none if it holds no rows.
+    section: Option<usize>,
+    has_md5: bool,
+    has_repeated: bool,
+    fault: Option<CompareError>,
+    broken: Option<PullError>,
+}
+
+impl<'a> Rows<'a> {
+    fn new(name: &'a str, kind: FileKind, values_of: ValuesOf, texts: &'a mut Texts) -> Rows<'a> {
+        Rows {
+            name,
+            kind,
+            values_of,
+            texts,
+            found: Vec::new(),
+            marks: Vec::new(),
+            section: (values_of != ValuesOf::Call).then_some(0),
+            has_md5: false,
+            has_repeated: false,
+            fault: None,
+            broken: None,
+        }
+    }
+
+    /// Arguments, parameters, results, gradients of parameters, each in order.
+    fn in_order(mut self) -> Vec<Leaf> {
+        self.found.sort_by_key(|(section, row)| (row.role, *section));
+        self.found.into_iter().map(|(_, row)| row).collect()
+    }
+
+    /// Tables put rows in order by the direction of the call.
+    fn fault_of_name(&self) -> Option<CompareError> {
+        let is_call = self.values_of == ValuesOf::Call && self.kind == FileKind::Dump;
+        if !is_call || RecordName::parse(self.name).direction().is_some() {
+            return None;
+        }
+        let (_, row) = self.found.iter().min_by_key(|(section, _)| *section)?;
+        let message =
+            format!("Invalid name string: {}, can not be split by forward/backward, please check.", row.name);
+        Some(CompareError::new(Code::InvalidApiName, message))
+    }
+
+    fn role(&self, section: usize) -> Role {
+        match self.values_of {
+            ValuesOf::Saved => Role::Input,
+            ValuesOf::Gradients => Role::ParametersGrad,
+            ValuesOf::Call => CALL_FIELDS.get(section).map_or(Role::Input, |(_, role)| *role),
+        }
+    }
+
+    /// The name of a row; lists of gradients are not numbered.
+    fn name_of(&self, at: &Place<'_>) -> String {
+        let mut name = self.name.to_owned();
+        if self.values_of == ValuesOf::Gradients {
+            at.push_keys(&mut name);
         } else {
-            self.side.has_md5 |= has_md5(value);
+            name.push_str(if self.values_of == ValuesOf::Call { "." } else { "" });
+            let _ = write!(name, "{at}");
         }
-        let rows = self.rows(name, value)?;
-        let fields = ValuesOf::of(name, self.side.kind).fields();
-        let rest = digest_of_rest(value, fields, &|value| is_leaf(value) || *value == Json::Null);
-        let name: Arc<str> = name.into();
-        match self.positions.get(&name) {
-            Some(&position) => {
-                self.repeated.insert((*name).into());
-                self.pending[position] = (name, rows, rest);
-            }
-            None => {
-                self.positions.insert(name.clone(), self.pending.len());
-                self.pending.push((name, rows, rest));
-            }
-        }
-        Ok(())
+        name
     }
 
-    /// Refuses what no collection writes; formula-like text is only reported, because writers of tables escape it.
-    fn check(&mut self, name: &str, value: &Json<'_>) -> Result<(), CompareError> {
-        if looks_like_a_formula(name) {
-            self.side.notices.push("api name contains special characters, please check!".to_owned());
-        }
-        let input = if value.get("input_args").is_some() { "input_args" } else { "input" };
-        let mut special = false;
-        for field in [input, "input_kwargs", "output"] {
-            if let Some(field) = value.get(field) {
-                check_field(name, field, 0, &mut special)?;
-            }
-        }
-        if special {
-            self.side.notices.push(format!("data info of {name} contains special characters, please check!"));
-        }
-        Ok(())
+    /// Whether what is written wrongly here is a fault: collections write nothing else.
+    fn is_checked(&self, at: &Place<'_>) -> bool {
+        self.kind == FileKind::Dump
+            && (at.section.role() == msprobe_dump::model::Role::Input || at.section == Section::Output)
     }
 
-    fn rows(&mut self, name: &str, value: &Json<'_>) -> Result<Vec<Leaf>, CompareError> {
-        let mut rows = Vec::new();
-        self.record_length = name.len();
-        match ValuesOf::of(name, self.side.kind) {
-            ValuesOf::Saved => self.walk(&mut rows, name.to_owned(), value, Role::Input, true, 0)?,
-            ValuesOf::Gradients => {
-                self.walk(&mut rows, name.to_owned(), value, Role::ParametersGrad, false, 0)?;
-            }
-            ValuesOf::Call => {
-                for ((stem, role), field) in CALL_ROLES.into_iter().zip(CALL_FIELDS) {
-                    if let Some(value) = value.get(field) {
-                        self.walk(&mut rows, format!("{name}.{stem}"), value, role, true, 0)?;
-                    }
-                }
-                if let Some(row) = rows.first()
-                    && self.side.kind == FileKind::Dump
-                    && !has_direction(name)
-                {
-                    let message = format!(
-                        "Invalid name string: {}, can not be split by forward/backward, please check.",
-                        row.name
-                    );
-                    return Err(CompareError::new(Code::InvalidApiName, message));
-                }
-            }
+    fn check_depth(&mut self, at: &Place<'_>) {
+        if at.depth() <= MAX_DEPTH || self.section.is_none() || self.fault.is_some() {
+            return;
         }
-        // Stable: arguments, parameters, results, gradients of parameters, each in order.
-        rows.sort_by_key(|row| row.role);
-        Ok(rows)
-    }
-
-    fn walk(
-        &mut self,
-        rows: &mut Vec<Leaf>,
-        name: String,
-        value: &Json<'_>,
-        role: Role,
-        number_lists: bool,
-        depth: usize,
-    ) -> Result<(), CompareError> {
-        if depth > MAX_DEPTH {
-            let message = format!("{name} is nested more than {MAX_DEPTH} levels deep");
-            return Err(CompareError::new(Code::RecursionLimit, message));
-        }
-        match value {
-            Json::List(elements) => {
-                for (index, element) in elements.iter().enumerate() {
-                    let name = if number_lists { format!("{name}.{index}") } else { name.clone() };
-                    self.walk(rows, name, element, role, number_lists, depth + 1)?;
-                }
-            }
-            Json::Map(members) if is_leaf(value) => {
-                let mut leaf = self.leaf(&name, members, role);
-                leaf.p2p = p2p_operation(value);
-                leaf.digest = digest_of_value(value);
-                leaf.place = self.place(&name);
-                rows.push(leaf);
-            }
-            Json::Map(members) => {
-                let first = rows.len();
-                for (key, member) in members {
-                    self.walk(rows, format!("{name}.{key}"), member, role, number_lists, depth + 1)?;
-                }
-                if let Some(p2p) = p2p_operation(value) {
-                    // The tensor is a member of its own there.
-                    for row in rows.iter_mut().skip(first).filter(|row| row.is_tensor()) {
-                        row.p2p = Some(p2p.clone());
-                    }
-                }
-            }
-            Json::Null => {
-                let none = self.text("None");
-                let place = self.place(&name);
-                rows.push(Leaf {
-                    name: name.into(),
-                    record: 0,
-                    role,
-                    dtype: none.clone(),
-                    stored_dtype: None,
-                    shape: none,
-                    statistics: [const { Scalar::Null }; 4],
-                    md5: None,
-                    data_name: None,
-                    requires_grad: None,
-                    p2p: None,
-                    place,
-                    digest: digest_of_value(value),
-                    has_checksum: false,
-                    unmeasured: None,
-                    is_meta: false,
-                    is_array: false,
-                });
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    fn leaf(&mut self, name: &str, members: &[(Cow<'_, str>, Json<'_>)], role: Role) -> Leaf {
-        let fields = Fields::of(members);
-        let (dtype, shape, statistics) = self.described(&fields);
-        let stored_dtype = fields.stored_dtype.and_then(Json::as_str).map(|dtype| self.text(dtype));
-        let has_checksum = fields.md5.and_then(Json::as_str).is_some_and(|md5| !md5.is_empty());
-        let unmeasured = fields.unmeasured.and_then(Json::as_str).map(|reason| self.text(reason));
-        let md5 = match (fields.dtype, fields.value) {
-            (Some(_), _) => fields.md5.and_then(Json::as_str).map(|md5| self.text(md5)),
-            (None, Some(value)) => {
-                let checksum = format!("{:08x}", crc32fast::hash(python_str(value).as_bytes()));
-                Some(self.text(&checksum))
-            }
-            (None, None) => None,
+        let message = if self.is_checked(at) {
+            format!("the values of {} are nested more than {MAX_DEPTH} levels deep", self.name)
+        } else if at.is_inside_value {
+            return;
+        } else {
+            format!("{} is nested more than {MAX_DEPTH} levels deep", self.name_of(at))
         };
-        let data_name = fields.data_name.and_then(Json::as_str).filter(|name| !name.is_empty());
-        let name = match data_name {
-            Some(file) => file.rsplit_once('.').map_or(file, |(stem, _)| stem),
-            None => name,
+        self.fault = Some(CompareError::new(Code::RecursionLimit, message));
+    }
+
+    fn check_types(&mut self, at: &Place<'_>, value: &Value<'_>) {
+        if !self.is_checked(at) || self.fault.is_some() {
+            return;
+        }
+        let is_list = |shape: Written<'_>| shape.shape() == Some(Shape::List);
+        let what = if value.shape.is_some_and(|shape| !is_list(shape)) {
+            "shape of input or output of {} is not list or tuple, please check!"
+        } else if value.requires_grad.is_some_and(|flag| flag.flag().is_none()) {
+            "requires_grad of input or output of {} is not bool, please check!"
+        } else {
+            return;
         };
-        Leaf {
+        self.fault = Some(CompareError::new(Code::InvalidObjectType, what.replace("{}", self.name)));
+    }
+
+    /// Checksums where the reference looks for them: in a dump not in keyword arguments, not in nested lists.
+    fn note_checksum(&mut self, at: &Place<'_>, value: &Value<'_>) {
+        let depth = if self.values_of == ValuesOf::Call { at.depth() } else { at.depth().saturating_sub(1) };
+        let is_shallow = depth == 0 || depth == 1 && matches!(at.segment(), Some(Segment::Index(_)));
+        if self.kind == FileKind::Debug || is_shallow {
+            self.has_md5 |= value.checksum.is_some_and(|md5| md5.text().is_some());
+        }
+    }
+
+    /// Nothing, at a place of a value.
+    fn plain(&mut self, at: &Place<'_>, written: Written<'_>) {
+        self.check_depth(at);
+        let Some(section) = self.section else { return };
+        if at.is_inside_value || written.bytes() != b"null" {
+            return;
+        }
+        let none = self.texts.get("None");
+        let name = self.name_of(at);
+        let leaf = Leaf {
+            place: self.place(&name),
             name: name.into(),
             record: 0,
-            role,
-            dtype,
-            stored_dtype,
-            shape,
-            statistics,
-            md5: Some(md5.unwrap_or_else(|| self.text(NO_CHECKSUM))),
-            data_name: data_name.map(Into::into),
-            requires_grad: match fields.requires_grad {
-                Some(Json::Bool(requires_grad)) => Some(*requires_grad),
-                _ => None,
-            },
+            role: self.role(section),
+            kind: ValueKind::None,
+            dtype: none.clone(),
+            element: None,
+            stored_dtype: None,
+            shape: none,
+            elements: None,
+            statistics: [const { Scalar::Null }; 4],
+            md5: None,
+            data_name: None,
+            requires_grad: None,
             p2p: None,
-            place: self.text(""),
-            digest: 0,
-            has_checksum,
-            unmeasured,
-            is_meta: fields.layout.and_then(Json::as_str) == Some("meta"),
-            is_array: fields.kind.and_then(Json::as_str) == Some("numpy.ndarray"),
-        }
+            digest: self.digest(written.bytes()),
+            has_checksum: false,
+            unmeasured: None,
+            is_meta: false,
+            is_array: false,
+        };
+        self.found.push((section, leaf));
+    }
+
+    fn digest(&mut self, text: &[u8]) -> u64 {
+        digest_of_value(text).unwrap_or_else(|error| {
+            self.broken.get_or_insert(error);
+            0
+        })
     }
 
     /// The part of a name behind that of its record.
     fn place(&mut self, name: &str) -> Arc<str> {
-        let place = name.get(self.record_length..).unwrap_or_default().trim_start_matches('.');
-        self.text(place)
+        let place = name.get(self.name.len()..).unwrap_or_default().trim_start_matches('.');
+        self.texts.get(place)
     }
 
-    /// Dtype, shape and statistics as tables show them.
-    fn described(&mut self, fields: &Fields<'_, '_>) -> (Arc<str>, Arc<str>, [Scalar; 4]) {
-        let kind = fields.kind.and_then(Json::as_str).unwrap_or_default();
-        let nothing = [const { Scalar::Null }; 4];
-        let four = |scalar: Scalar| [scalar.clone(), scalar.clone(), scalar.clone(), scalar];
-        let content = fields.value;
-        match (fields.dtype, kind) {
-            (Some(dtype), _) => {
-                let statistics = fields
-                    .statistics
-                    .map(|statistic| statistic.map_or(Scalar::Null, |value| self.scalar(value)));
-                let shape = match fields.shape {
-                    Some(shape) => self.shown(shape),
-                    None => self.text("None"),
-                };
-                (self.shown(dtype), shape, statistics)
+    fn leaf(&mut self, at: &Place<'_>, value: &Value<'_>, section: usize) -> Leaf {
+        let texts = &mut *self.texts;
+        let described = Described::of(value, texts);
+        let mut text =
+            |written: Option<Written<'_>>| written.and_then(Written::text).map(|text| texts.get(&text));
+        let (stored_dtype, recorded_md5) = (text(value.stored_dtype), text(value.checksum));
+        let unmeasured = text(value.unmeasured.or(value.unwritten));
+        let has_checksum = recorded_md5.as_ref().is_some_and(|md5| !md5.is_empty());
+        let md5 = match (value.dtype, value.value) {
+            (Some(_), _) => recorded_md5,
+            (None, Some(content)) => {
+                let checksum = format!("{:08x}", crc32fast::hash(python_str(&json(content)).as_bytes()));
+                Some(texts.get(&checksum))
             }
-            (None, "torch.Size") => {
-                let shape = content.map_or_else(|| "None".to_owned(), python_str);
-                (self.text(kind), self.text(&shape), nothing)
-            }
-            (None, "slice") => {
-                let shape = content.map_or_else(|| "()".to_owned(), tuple_shape);
-                (self.text(kind), self.text(&shape), nothing)
-            }
-            (None, "ellipsis") => {
-                let scalar = content.map_or(Scalar::Null, |content| self.scalar(content));
-                (self.text(kind), self.text("[]"), four(scalar))
-            }
-            (None, "torch.ProcessGroup") => {
-                let ranks = fields.group_ranks.map_or_else(|| "None".to_owned(), python_str);
-                let scalar = Scalar::Text(self.text(&ranks));
-                (self.text(kind), self.text("[]"), four(scalar))
-            }
-            (None, _) => {
-                let content = content.unwrap_or(&Json::Null);
-                let scalar = self.scalar(content);
-                (self.text(python_class(content)), self.text("[]"), four(scalar))
-            }
+            (None, None) => None,
+        };
+        let md5 = Some(md5.unwrap_or_else(|| texts.get(NO_CHECKSUM)));
+        let data_name = value.file.and_then(Written::text).filter(|name| !name.is_empty());
+        let name = self.name_of(at);
+        Leaf {
+            place: self.place(&name),
+            // Tables call a value after its file.
+            name: match data_name.as_deref() {
+                Some(file) => file.rsplit_once('.').map_or(file, |(stem, _)| stem).into(),
+                None => name.into(),
+            },
+            record: 0,
+            role: self.role(section),
+            kind: described.kind,
+            dtype: described.dtype,
+            element: described.element,
+            stored_dtype,
+            shape: described.shape,
+            elements: value.elements().filter(|_| value.dtype.is_some()),
+            statistics: described.statistics,
+            md5,
+            data_name: data_name.map(Into::into),
+            requires_grad: value.requires_grad.and_then(Written::flag),
+            p2p: p2p_operation(value),
+            digest: self.digest(value.written),
+            has_checksum,
+            unmeasured,
+            is_meta: value.layout.and_then(Written::text).as_deref() == Some("meta"),
+            is_array: value.type_name.and_then(Written::text).as_deref() == Some("numpy.ndarray"),
         }
     }
+}
 
-    /// `str` of a value, kept once.
-    fn shown(&mut self, value: &Json<'_>) -> Arc<str> {
-        match value {
-            Json::Text(text) => self.text(text),
-            other => self.text(&python_str(other)),
-        }
+impl Visitor for Rows<'_> {
+    fn section(&mut self, section: Section<'_>, _: Shape) {
+        self.section = CALL_FIELDS.iter().position(|(known, _)| *known == section);
+        // The last one of a name counts.
+        self.found.retain(|(known, _)| Some(*known) != self.section);
     }
 
-    fn scalar(&mut self, value: &Json<'_>) -> Scalar {
-        match value {
-            Json::Null => Scalar::Null,
-            Json::Bool(value) => Scalar::Bool(*value),
-            Json::Int(value) => {
-                i64::try_from(*value).map_or_else(|_| Scalar::Large(Box::new(*value)), Scalar::Int)
-            }
-            Json::Float(value) => Scalar::Float(*value),
-            other => {
-                let text = python_str(other);
-                Scalar::Text(self.text(&text))
-            }
+    fn begin(&mut self, at: &Place<'_>, shape: Shape) {
+        self.check_depth(at);
+        if shape == Shape::Object {
+            self.marks.push(self.found.len());
         }
     }
 
-    /// A text kept once.
-    fn text(&mut self, text: &str) -> Arc<str> {
-        if let Some(known) = self.texts.get(text) {
-            return known.clone();
+    fn value(&mut self, at: &Place<'_>, value: &Value<'_>) {
+        let first = self.marks.pop().unwrap_or(self.found.len());
+        self.has_repeated |= value.repeated.is_some();
+        self.note_checksum(at, value);
+        let is_value = value.type_name.is_some_and(|name| name.bytes().first() == Some(&b'"'));
+        if is_value {
+            self.check_types(at, value);
         }
-        let text: Arc<str> = text.into();
-        // Arguments of training differ from call to call only rarely; what does is not worth keeping.
-        if self.texts.len() < 1 << 16 {
-            self.texts.insert(text.clone());
+        let Some(section) = self.section.filter(|_| !at.is_inside_value && self.fault.is_none()) else {
+            return;
+        };
+        if is_value {
+            self.found.truncate(first);
+            let leaf = self.leaf(at, value, section);
+            self.found.push((section, leaf));
+        } else if let Some(p2p) = p2p_operation(value) {
+            // The tensor is a member of its own there.
+            for (_, row) in self.found.iter_mut().skip(first).filter(|(_, row)| row.is_tensor()) {
+                row.p2p = Some(p2p.clone());
+            }
         }
-        text
+    }
+
+    fn stray(&mut self, at: &Place<'_>, written: Written<'_>) {
+        self.plain(at, written);
+    }
+
+    fn member(&mut self, at: &Place<'_>, written: Written<'_>) {
+        self.plain(at, written);
     }
 }
 
 /// What a batch of sends and receives does with one of its tensors.
-fn p2p_operation(value: &Json<'_>) -> Option<Box<P2pOperation>> {
-    let class = value.get("class_type").and_then(Json::as_str)?;
-    let operation = value.get("op").and_then(Json::as_str).filter(|_| class.ends_with("P2POp"))?;
-    let peer = match value.get("peer") {
-        Some(Json::Int(peer)) => i64::try_from(*peer).ok(),
-        _ => None,
-    };
-    Some(Box::new(P2pOperation { operation: operation.into(), peer }))
+fn p2p_operation(value: &Value<'_>) -> Option<Box<P2pOperation>> {
+    let p2p = value.p2p()?;
+    Some(Box::new(P2pOperation { operation: p2p.operation?.into(), peer: p2p.peer }))
 }
 
-/// What a leaf can have, found in one pass. Of a key that is repeated the last one counts.
-#[derive(Default)]
-struct Fields<'v, 'j> {
-    kind: Option<&'v Json<'j>>,
-    dtype: Option<&'v Json<'j>>,
-    stored_dtype: Option<&'v Json<'j>>,
-    shape: Option<&'v Json<'j>>,
-    value: Option<&'v Json<'j>>,
-    group_ranks: Option<&'v Json<'j>>,
-    statistics: [Option<&'v Json<'j>>; 4],
-    md5: Option<&'v Json<'j>>,
-    data_name: Option<&'v Json<'j>>,
-    requires_grad: Option<&'v Json<'j>>,
-    unmeasured: Option<&'v Json<'j>>,
-    layout: Option<&'v Json<'j>>,
+/// A value that cannot be parsed is told by its digest.
+fn json(written: Written<'_>) -> Json<'_> {
+    written.json().unwrap_or(Json::Null)
 }
 
-impl<'v, 'j> Fields<'v, 'j> {
-    fn of(members: &'v [(Cow<'_, str>, Json<'j>)]) -> Fields<'v, 'j> {
-        let mut fields = Fields::default();
-        for (key, value) in members {
-            let field = match &**key {
-                "type" => &mut fields.kind,
-                "dtype" => &mut fields.dtype,
-                "stored_dtype" => &mut fields.stored_dtype,
-                "shape" => &mut fields.shape,
-                "value" => &mut fields.value,
-                "group_ranks" => &mut fields.group_ranks,
-                "Max" => &mut fields.statistics[0],
-                "Min" => &mut fields.statistics[1],
-                "Mean" => &mut fields.statistics[2],
-                "Norm" => &mut fields.statistics[3],
-                "md5" => &mut fields.md5,
-                "data_name" => &mut fields.data_name,
-                "requires_grad" => &mut fields.requires_grad,
-                "unmeasured" | "unwritten" => &mut fields.unmeasured,
-                "layout" => &mut fields.layout,
-                _ => continue,
+/// Type, shape and statistics of a value as tables show them.
+struct Described {
+    kind: ValueKind,
+    dtype: Arc<str>,
+    element: Option<DType>,
+    shape: Arc<str>,
+    statistics: [Scalar; 4],
+}
+
+impl Described {
+    fn of(value: &Value<'_>, texts: &mut Texts) -> Described {
+        let nothing = [const { Scalar::Null }; 4];
+        let four = |scalar: Scalar| [scalar.clone(), scalar.clone(), scalar.clone(), scalar];
+        let content = value.value;
+        let type_name = value.type_name.and_then(Written::text).unwrap_or_default();
+        if let Some(dtype) = value.dtype {
+            let shape = match (value.sizes, value.shape) {
+                (Some(sizes), _) => texts.shape(sizes),
+                (None, Some(shape)) => texts.shown(shape),
+                (None, None) => texts.get("None"),
             };
-            *field = Some(value);
+            let element = value.known_dtype();
+            let statistics =
+                value.statistics.map(|written| written.map_or(Scalar::Null, |it| texts.scalar(it)));
+            let kind = if dtype.bytes() == b"null" { ValueKind::None } else { ValueKind::Tensor };
+            return Described { kind, dtype: texts.shown(dtype), element, shape, statistics };
         }
-        fields
+        let of = |kind, dtype: &str, shape: &str, statistics, texts: &mut Texts| Described {
+            kind,
+            dtype: texts.get(dtype),
+            element: None,
+            shape: texts.get(shape),
+            statistics,
+        };
+        match &*type_name {
+            "torch.Size" => {
+                let shape = content.map_or_else(|| "None".to_owned(), |content| python_str(&json(content)));
+                of(ValueKind::Size, &type_name, &shape, nothing, texts)
+            }
+            "slice" => {
+                let shape = content.map_or_else(|| "()".to_owned(), |content| tuple_shape(&json(content)));
+                of(ValueKind::Slice, &type_name, &shape, nothing, texts)
+            }
+            "ellipsis" => {
+                let scalar = content.map_or(Scalar::Null, |content| texts.scalar(content));
+                of(ValueKind::Ellipsis, &type_name, "[]", four(scalar), texts)
+            }
+            "torch.ProcessGroup" => {
+                let ranks = value.group_ranks.map_or_else(|| "None".to_owned(), |it| python_str(&json(it)));
+                let scalar = Scalar::Text(texts.get(&ranks));
+                of(ValueKind::Group, &type_name, "[]", four(scalar), texts)
+            }
+            _ => {
+                let class = content.map_or(python_class(&Json::Null), |content| python_class(&json(content)));
+                let scalar = content.map_or(Scalar::Null, |content| texts.scalar(content));
+                of(ValueKind::Plain, class, "[]", four(scalar), texts)
+            }
+        }
     }
 }
 
@@ -515,42 +583,33 @@ enum ValuesOf {
     Call,
 }
 
-/// Members of a call that hold values, with the word for them in the names of rows and what they are.
-const CALL_FIELDS: [&str; 5] = ["input_args", "input_kwargs", "input", "output", "parameters"];
-const CALL_ROLES: [(&str, Role); 5] = [
-    ("input", Role::Input),
-    ("input", Role::Input),
-    ("input", Role::Input),
-    ("output", Role::Output),
-    ("parameters", Role::Parameters),
+/// Sections of a call that hold values, in the order of rows, and what they are.
+const CALL_FIELDS: [(Section<'static>, Role); 5] = [
+    (Section::Args, Role::Input),
+    (Section::Kwargs, Role::Input),
+    (Section::Input, Role::Input),
+    (Section::Output, Role::Output),
+    (Section::Parameters, Role::Parameters),
 ];
+
+/// The keys of these sections.
+const CALL_KEYS: [&str; 5] = ["input_args", "input_kwargs", "input", "output", "parameters"];
 
 impl ValuesOf {
     /// Layers may be called like these words, so only the end of a name counts.
     fn of(name: &str, kind: FileKind) -> ValuesOf {
-        if kind == FileKind::Debug || name.rsplit('.').next() == Some("debug") {
-            ValuesOf::Saved
-        } else if name.rsplit('.').take(2).any(|part| part == "parameters_grad") {
-            ValuesOf::Gradients
-        } else {
-            ValuesOf::Call
+        match RecordName::parse(name) {
+            _ if kind == FileKind::Debug => ValuesOf::Saved,
+            RecordName::Saved(_) => ValuesOf::Saved,
+            name if name.is_parameter_gradient() => ValuesOf::Gradients,
+            _ => ValuesOf::Call,
         }
     }
 
     /// The members that hold values, if it is not all of them.
     fn fields(self) -> Option<&'static [&'static str]> {
-        (self == ValuesOf::Call).then_some(&CALL_FIELDS)
+        (self == ValuesOf::Call).then_some(&CALL_KEYS)
     }
-}
-
-/// Whether a value is one leaf of a record: an object that says of what type it is.
-fn is_leaf(value: &Json<'_>) -> bool {
-    value.get("type").is_some_and(|kind| kind.as_str().is_some())
-}
-
-/// Whether a record is of a forward or backward call.
-pub(crate) fn has_direction(name: &str) -> bool {
-    name.split('.').any(|part| part == "forward" || part == "backward")
 }
 
 /// The shape numpy would give a list, as a tuple: `(3,)`.

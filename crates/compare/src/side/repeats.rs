@@ -6,7 +6,8 @@
 use std::path::Path;
 
 use msprobe_dump::hash::{FastMap, FastSet};
-use msprobe_dump::read::{Json, Members, ReadError};
+use msprobe_dump::model::{DumpFile, RecordText};
+use msprobe_dump::read::{Pull, PullError, ReadError, Shape};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::digest::digest_of_whole;
@@ -35,10 +36,15 @@ pub(super) fn read_earlier(
     is_filled_in: &dyn Fn(&str) -> bool,
 ) -> Result<FastMap<Box<str>, Earlier>, ReadError> {
     let mut bodies: FastMap<Box<str>, Vec<Body>> = FastMap::default();
-    let mut reader = Members::open(path, "data")?;
-    while let Some(member) = reader.next_member()? {
-        if member.inner && names.contains(&*member.key) {
-            bodies.entry((*member.key).into()).or_default().push(Body::of(&member.value));
+    let mut file = DumpFile::open(path)?;
+    let read = |text: &mut RecordText<'_, '_>| {
+        let body = text.skip()?;
+        let is_wanted = names.contains(text.name);
+        is_wanted.then(|| Ok((Box::from(text.name), Body::of(body)?))).transpose()
+    };
+    while let Some(read) = file.next_record(read)? {
+        if let Some((name, body)) = read {
+            bodies.entry(name).or_default().push(body);
         }
     }
     let earlier = |(name, bodies): (Box<str>, Vec<Body>)| {
@@ -76,35 +82,47 @@ enum Node {
 }
 
 impl Body {
-    fn of(value: &Json<'_>) -> Body {
-        let mut body = Body { digest: digest_of_whole(value), ..Body::default() };
-        body.add(value, 0);
-        body
+    fn of(text: &[u8]) -> Result<Body, PullError> {
+        let mut body = Body { digest: digest_of_whole(text)?, ..Body::default() };
+        body.add(&mut Pull::new(text), 0)?;
+        Ok(body)
     }
 
     /// As deep as the reader lets values be.
-    fn add(&mut self, value: &Json<'_>, place: u64) {
-        let node = match value {
-            Json::Null => Node::Null,
-            Json::List(elements) => {
-                for (index, element) in elements.iter().enumerate() {
-                    self.add(element, xxh3_64_with_seed(&index.to_le_bytes(), place));
+    fn add(&mut self, pull: &mut Pull<'_>, place: u64) -> Result<(), PullError> {
+        let shape = pull.shape()?;
+        let start = pull.position();
+        let node = match shape {
+            Shape::List => {
+                pull.enter()?;
+                let mut index = 0_usize;
+                while pull.element()? {
+                    self.add(pull, xxh3_64_with_seed(&index.to_le_bytes(), place))?;
+                    index += 1;
                 }
                 Node::List
             }
-            Json::Map(members) => {
-                for (key, member) in members {
-                    if let ("data_name", Json::Text(file)) = (&**key, member) {
-                        self.files.insert((**file).into());
+            Shape::Object => {
+                pull.enter()?;
+                while let Some(key) = pull.key()? {
+                    if key == "data_name" && pull.shape()? == Shape::Text {
+                        self.files.insert((*pull.clone().text()?).into());
                     }
                     // A key is no index.
-                    self.add(member, xxh3_64_with_seed(key.as_bytes(), !place));
+                    self.add(pull, xxh3_64_with_seed(key.as_bytes(), !place))?;
                 }
                 Node::Map
             }
-            scalar => Node::Scalar(digest_of_whole(scalar)),
+            Shape::Text | Shape::Number | Shape::Word => {
+                pull.skip()?;
+                match pull.since(start) {
+                    b"null" => Node::Null,
+                    scalar => Node::Scalar(digest_of_whole(scalar)?),
+                }
+            }
         };
         self.places.insert(place, node);
+        Ok(())
     }
 
     /// Whether all of it stands in a later body, which has more: the same body again is no version of itself.
@@ -122,8 +140,7 @@ mod tests {
     use super::*;
 
     fn earlier(bodies: &[&str], is_filled_in: bool) -> Earlier {
-        let bodies: Vec<Body> =
-            bodies.iter().map(|text| Body::of(&Json::parse(text.as_bytes()).unwrap())).collect();
+        let bodies: Vec<Body> = bodies.iter().map(|text| Body::of(text.as_bytes()).unwrap()).collect();
         earlier_of(&bodies, is_filled_in)
     }
 

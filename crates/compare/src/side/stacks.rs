@@ -1,9 +1,11 @@
 //! What stands beside a dump: call stacks and the hierarchy of modules.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use msprobe_dump::read::{Json, Members, ReadError};
+use msprobe_dump::model::{Construct, read_stacks};
+use msprobe_dump::read::{Json, ReadError};
 
 use crate::console::Console;
 use crate::error::{Code, CompareError};
@@ -27,33 +29,31 @@ pub struct Stack {
 }
 
 impl Stacks {
-    /// Reads stack.json in its old form, `{record: [frame, …]}`, or the new one, `{"0": [[record, …], [frame, …]]}`.
+    /// Reads stack.json. A file that is not wholly what it should be is refused.
     pub fn read(path: &Path, console: &dyn Console) -> Result<Stacks, CompareError> {
-        let mut members = Members::open(path, "").map_err(|error| unreadable(&error))?;
         let mut stacks = Stacks::default();
         // The key "0" tells the new form; it comes first there.
-        let mut grouped = None;
-        while let Some(member) = members.next_member().map_err(|error| unreadable(&error))? {
-            let grouped = *grouped.get_or_insert(&*member.key == "0");
-            let Json::List(list) = &member.value else {
-                let message = format!("stack info of {} is not a list, please check!", member.key);
-                return Err(CompareError::new(Code::InvalidObjectType, message));
-            };
-            match list.as_slice() {
-                [Json::List(records), Json::List(frames)] if grouped => {
+        let (mut is_grouped, mut fault) = (None, None);
+        read_stacks(path, |entry| {
+            let is_grouped = *is_grouped.get_or_insert(entry.key == "0");
+            let what = match entry.frames {
+                None => format!("stack info of {} is not a list, please check!", entry.key),
+                Some(_) if is_grouped && entry.records.is_none() => {
+                    format!("stack info {} is not a pair of lists, please check!", entry.key)
+                }
+                Some(frames) => {
                     let stack = stack(frames);
-                    for record in records.iter().filter_map(Json::as_str) {
+                    for record in entry.records() {
                         stacks.insert(record, stack.clone(), console);
                     }
+                    return ControlFlow::Continue(());
                 }
-                _ if grouped => {
-                    let message = format!("stack info {} is not a pair of lists, please check!", member.key);
-                    return Err(CompareError::new(Code::InvalidObjectType, message));
-                }
-                frames => stacks.insert(&member.key, stack(frames), console),
-            }
-        }
-        Ok(stacks)
+            };
+            fault = Some(CompareError::new(Code::InvalidObjectType, what));
+            ControlFlow::Break(())
+        })
+        .map_err(|error| unreadable(&error))?;
+        fault.map_or(Ok(stacks), Err)
     }
 
     fn insert(&mut self, record: &str, stack: Arc<Stack>, console: &dyn Console) {
@@ -80,37 +80,10 @@ fn stack(list: &[Json<'_>]) -> Arc<Stack> {
     Arc::new(Stack { frames, cell })
 }
 
-/// The module call in which each record was made.
-#[derive(Debug, Default)]
-pub struct Construct {
-    parents: FastMap<Box<str>, Option<Arc<str>>>,
-}
-
-impl Construct {
-    /// Reads construct.json: `{record: parent or null or [parent, …]}`.
-    pub fn read(path: &Path) -> Result<Construct, CompareError> {
-        let mut members = Members::open(path, "").map_err(|error| unreadable(&error))?;
-        let mut construct = Construct::default();
-        while let Some(member) = members.next_member().map_err(|error| unreadable(&error))? {
-            let parent = match &member.value {
-                Json::Text(parent) => Some(Arc::from(&**parent)),
-                Json::List(parents) => parents.first().and_then(Json::as_str).map(Arc::from),
-                _ => None,
-            };
-            construct.parents.insert(member.key.into(), parent);
-        }
-        Ok(construct)
-    }
-
-    /// The module call a record was made in.
-    pub fn parent(&self, record: &str) -> Option<&Arc<str>> {
-        self.parents.get(record)?.as_ref()
-    }
-
-    /// Whether nothing was read.
-    pub fn is_empty(&self) -> bool {
-        self.parents.is_empty()
-    }
+/// Reads construct.json. A file that ends early is refused.
+pub fn read_construct(path: &Path) -> Result<Construct, CompareError> {
+    let construct = Construct::read_file(path).map_err(|error| unreadable(&error))?;
+    construct.problem().map(unreadable).map_or(Ok(construct), Err)
 }
 
 fn unreadable(error: &ReadError) -> CompareError {

@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{Hash, Hasher};
 
 use msprobe_dump::hash::{FastHasher, FastMap, FastSet};
+use msprobe_dump::names::{Direction, ModulePass, RecordName};
 
 use super::errors;
 use super::sequence::common_course;
@@ -34,18 +35,22 @@ pub(super) enum Pass {
 
 impl<'a> CallName<'a> {
     pub(super) fn of(name: &'a str) -> CallName<'a> {
-        let number = |text: &str| text.parse().ok();
-        let other = CallName { base: name, number: None, pass: Pass::Other };
-        let Some((rest, last)) = name.rsplit_once('.') else { return other };
-        let Some((front, middle)) = rest.rsplit_once('.') else { return other };
-        match (middle, last) {
-            (_, "forward") => CallName { base: front, number: number(middle), pass: Pass::Forward },
-            (_, "backward") => CallName { base: front, number: number(middle), pass: Pass::Backward },
-            ("forward", _) => CallName { base: front, number: number(last), pass: Pass::Forward },
-            ("backward", _) => CallName { base: front, number: number(last), pass: Pass::Backward },
-            (_, "parameters_grad") => CallName { base: rest, number: None, pass: Pass::ParametersGrad },
-            ("parameters_grad", _) => CallName { base: front, number: None, pass: Pass::ParametersGrad },
-            _ => other,
+        let call = |base, number, direction| match direction {
+            Direction::Forward => CallName { base, number: Some(number), pass: Pass::Forward },
+            Direction::Backward => CallName { base, number: Some(number), pass: Pass::Backward },
+        };
+        match RecordName::parse(name) {
+            RecordName::Api(api) => call(api.stem(), api.index(), api.direction()),
+            RecordName::Module(module) => match module.pass() {
+                ModulePass::Forward(index) => call(module.stem(), index, Direction::Forward),
+                ModulePass::Backward(index) => call(module.stem(), index, Direction::Backward),
+                ModulePass::ParametersGrad(_) => {
+                    CallName { base: module.stem(), number: None, pass: Pass::ParametersGrad }
+                }
+            },
+            RecordName::Saved(_) | RecordName::Other(_) => {
+                CallName { base: name, number: None, pass: Pass::Other }
+            }
         }
     }
 }

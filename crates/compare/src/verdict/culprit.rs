@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use msprobe_dump::names::RecordName;
+
 use super::align;
 use super::errors::DifferenceKind;
 use super::origin::{self, Cause, Origin};
@@ -231,10 +233,7 @@ fn parameter_of(side: &Side, row: usize) -> Option<String> {
     let leaf = &side.rows[row];
     let named = |leaf: &Leaf| {
         let record = &side.records[leaf.record as usize].name;
-        let module = align::CallName::of(record).base;
-        let path = module.strip_prefix("Module.").or_else(|| module.strip_prefix("Cell.")).unwrap_or(module);
-        // The last part of a module's name is its class.
-        let path = path.rsplit_once('.').map_or("", |(path, _)| path);
+        let path = RecordName::parse(record).module().map_or("", |module| module.qualified());
         let name = leaf.place.strip_prefix("parameters.").unwrap_or(&leaf.place);
         format!("{path}.{name}").trim_start_matches('.').to_owned()
     };

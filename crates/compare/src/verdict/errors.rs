@@ -121,7 +121,7 @@ fn compare_tensors(
         return Compared { error: measured, gap: Some((GapKind::Unmeasured, reason.to_string())) };
     }
     // A mask of bools and one of numbers to add say the same in other words; no number tells.
-    if !are_of_one_kind(&target.dtype, &golden.dtype) {
+    if !are_of_one_kind(target, golden) {
         return Compared::gap(GapKind::Dtype, kinds_differ(&target.dtype, &golden.dtype));
     }
     if target.shape != golden.shape {
@@ -136,8 +136,7 @@ fn compare_tensors(
         Mode::Md5 => compare_checksums(target, golden, floor),
         Mode::All => match real {
             Some(TensorComparison { pair: Some(pair), .. }) => {
-                let is_exact =
-                    [target, golden].iter().all(|leaf| Precision::of(&leaf.dtype) == Precision::Exact);
+                let is_exact = [target, golden].iter().all(|leaf| Precision::of(leaf) == Precision::Exact);
                 let error = match real_error(pair, larger(size_of(target), size_of(golden)), floor) {
                     // Integers are at least one apart, also where a float does not tell them apart.
                     error if is_exact && error == RowError::of_values(SMALLEST) => {

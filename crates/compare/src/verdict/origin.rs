@@ -297,7 +297,7 @@ impl<'a> Producers<'a> {
 
 /// Whether a value from outside is data that is fed in: numbers of things, or what comes before all computation.
 pub(super) fn is_fed_in(dumps: &Dumps<'_>, judged: &[Judged], index: usize) -> bool {
-    let is_float = |leaf: &Leaf| leaf.is_tensor() && Precision::of(&leaf.dtype) != Precision::Exact;
+    let is_float = |leaf: &Leaf| leaf.is_tensor() && Precision::of(leaf) != Precision::Exact;
     let computes = |one: &Judged| {
         let rows = dumps.target.rows_of(one.pair.target);
         rows.iter().any(|leaf| leaf.role == Role::Input && is_float(leaf)) && !one.incoming().differs()

@@ -212,7 +212,7 @@ struct Scale {
 
 impl Scale {
     fn precision(&mut self, target: &Leaf, golden: &Leaf) -> Precision {
-        let (own, other) = (Precision::of(&golden.dtype), Precision::of(&target.dtype));
+        let (own, other) = (Precision::of(golden), Precision::of(target));
         if own == Precision::Exact || other == Precision::Exact {
             return own.max(other);
         }
@@ -224,7 +224,7 @@ impl Scale {
 }
 
 fn other_float(target: &Leaf, golden: &Leaf) -> bool {
-    let (own, other) = (Precision::of(&golden.dtype), Precision::of(&target.dtype));
+    let (own, other) = (Precision::of(golden), Precision::of(target));
     own != other && own != Precision::Exact && other != Precision::Exact
 }
 
@@ -232,7 +232,7 @@ fn runs_have_other_precision(dumps: &Dumps<'_>, rows: &[RowPairs]) -> bool {
     let (mut floats, mut other) = (0_usize, 0_usize);
     for &(row, partner) in rows.iter().flatten() {
         let (target, golden) = (&dumps.target.rows[row], &dumps.golden.rows[partner]);
-        if target.is_tensor() && Precision::of(&golden.dtype) != Precision::Exact {
+        if target.is_tensor() && Precision::of(golden) != Precision::Exact {
             floats += 1;
             other += usize::from(target.dtype != golden.dtype && other_float(target, golden));
         }
@@ -396,7 +396,7 @@ fn incoming_size(dumps: &Dumps<'_>, rows: &[(usize, usize)]) -> f64 {
     rows.iter()
         .flat_map(|&(row, other)| [&dumps.target.rows[row], &dumps.golden.rows[other]])
         .filter(|leaf| matches!(leaf.role, Role::Input | Role::Parameters))
-        .filter(|leaf| Precision::of(&leaf.dtype) != Precision::Exact)
+        .filter(|leaf| Precision::of(leaf) != Precision::Exact)
         .filter_map(errors::size_of)
         .fold(0.0, f64::max)
 }
@@ -521,7 +521,7 @@ pub(super) fn fingerprint(leaf: &Leaf) -> Fingerprint<'_> {
 pub(super) fn parents(side: &Side, construct: &Construct) -> Vec<Option<usize>> {
     let by_name = side.records_by_name();
     if !construct.is_empty() {
-        let parent = |name: &str| by_name.get(&**construct.parent(name)?).copied();
+        let parent = |name: &str| by_name.get(construct.parent(name)?).copied();
         return side.records.iter().map(|record| parent(&record.name)).collect();
     }
     // `Module.a.b.Linear.forward.0` was called in `Module.a.….forward.0`, whatever the class of that.

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use msprobe_tensor::{DType, DTypeClass};
 
 use crate::error::{Code, CompareError};
+use crate::side::{Leaf, Scalar, ValueKind};
 
 /// Classes of dtypes with a tolerance of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,36 +47,39 @@ impl Precision {
         }
     }
 
-    /// The class of a dtype cell.
-    pub fn of(dtype: &str) -> Precision {
-        let bare = dtype.strip_prefix("torch.").unwrap_or(dtype);
-        let is = |name: &str| bare.eq_ignore_ascii_case(name);
-        if is("float32") || is("complex64") || dtype == "<class 'float'>" {
-            Precision::Single
-        } else if is("bfloat16") {
-            Precision::Brain
-        } else if is("float16") {
-            Precision::Half
-        } else if is("float64") || is("complex128") {
-            Precision::Double
-        } else if bare.len() >= 6 && bare.is_char_boundary(6) && bare[..6].eq_ignore_ascii_case("float8") {
-            Precision::Eight
-        } else {
-            Precision::Exact
+    /// That of a value: of the elements of a tensor, of a plain number.
+    pub fn of(leaf: &Leaf) -> Precision {
+        match leaf.element {
+            Some(dtype) => Precision::of_elements(dtype),
+            None if leaf.kind == ValueKind::Plain && matches!(leaf.statistics[0], Scalar::Float(_)) => {
+                Precision::Single
+            }
+            None => Precision::Exact,
+        }
+    }
+
+    fn of_elements(dtype: DType) -> Precision {
+        match dtype {
+            DType::F32 | DType::C64 => Precision::Single,
+            DType::BF16 => Precision::Brain,
+            DType::F16 => Precision::Half,
+            DType::F64 | DType::C128 => Precision::Double,
+            eight if eight.is_float8() => Precision::Eight,
+            _ => Precision::Exact,
         }
     }
 }
 
-/// Whether values of two dtypes can be put next to each other: both are numbers of the same kind. Dtypes nobody knows
-/// are like themselves only.
-pub(super) fn are_of_one_kind(dtype: &str, other: &str) -> bool {
-    let kind = |dtype: &str| {
-        DType::parse(dtype).map(|dtype| match dtype.class() {
+/// Whether two tensors can be put next to each other: both are of numbers of the same kind. Dtypes nobody knows are like
+/// themselves only.
+pub(super) fn are_of_one_kind(target: &Leaf, golden: &Leaf) -> bool {
+    let kind = |leaf: &Leaf| {
+        leaf.element.map(|dtype| match dtype.class() {
             DTypeClass::Unsigned => DTypeClass::Signed,
             other => other,
         })
     };
-    dtype == other || kind(dtype).is_some_and(|known| Some(known) == kind(other))
+    target.dtype == golden.dtype || kind(target).is_some_and(|known| Some(known) == kind(golden))
 }
 
 /// A tolerance for each precision.
@@ -133,12 +137,13 @@ mod tests {
 
     #[test]
     fn dtypes_of_both_frameworks_have_a_precision() {
-        assert_eq!(Precision::of("torch.float32"), Precision::Single);
-        assert_eq!(Precision::of("Float16"), Precision::Half);
-        assert_eq!(Precision::of("BFloat16"), Precision::Brain);
-        assert_eq!(Precision::of("torch.float8_e4m3fn"), Precision::Eight);
-        assert_eq!(Precision::of("torch.int64"), Precision::Exact);
-        assert_eq!(Precision::of("<class 'float'>"), Precision::Single);
+        let of = |name: &str| Precision::of_elements(DType::parse(name).unwrap());
+        assert_eq!(of("torch.float32"), Precision::Single);
+        assert_eq!(of("Float16"), Precision::Half);
+        assert_eq!(of("BFloat16"), Precision::Brain);
+        assert_eq!(of("torch.float8_e4m3fn"), Precision::Eight);
+        assert_eq!(of("Float8E4M3FN"), Precision::Eight);
+        assert_eq!(of("torch.int64"), Precision::Exact);
     }
 
     #[test]

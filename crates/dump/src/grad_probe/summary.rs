@@ -21,7 +21,7 @@ pub(super) fn document<'a>(
     let text = BOM.to_string().into_bytes();
     let mut writer = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(text);
     // Memory takes everything, and all rows have as many cells.
-    let _ = writer.write_record(&header(level, bounds));
+    let _ = writer.write_record(header(level, bounds));
     for row in rows {
         let _ = writer.write_record(row);
     }

@@ -11,6 +11,7 @@ use crate::read::{Json, Members, ReadError};
 #[derive(Debug, Default)]
 pub struct Construct {
     parents: FastMap<Box<str>, Box<str>>,
+    has_records: bool,
     problem: Option<ReadError>,
 }
 
@@ -18,12 +19,18 @@ impl Construct {
     /// Reads construct.json of a rank's directory: `{record: parent or null or [parent, …]}`. A file that ends early is
     /// an error only if nothing came before.
     pub fn read(dir: &Path) -> Result<Construct, ReadError> {
-        let mut members = Members::open(&dir.join("construct.json"), "")?;
+        Construct::read_file(&dir.join("construct.json"))
+    }
+
+    /// Reads a file of that form.
+    pub fn read_file(path: &Path) -> Result<Construct, ReadError> {
+        let mut members = Members::open(path, "")?;
         let mut construct = Construct::default();
         loop {
             match members.next_member() {
                 Ok(None) => return Ok(construct),
                 Ok(Some(member)) => {
+                    construct.has_records = true;
                     let parent = match &member.value {
                         Json::List(parents) => parents.first().and_then(Json::as_str),
                         value => value.as_str(),
@@ -58,9 +65,9 @@ impl Construct {
         self.parents.get(name).map(|parent| &**parent)
     }
 
-    /// Whether nothing is known.
+    /// Whether it tells of no record, not even that one was made in no module.
     pub fn is_empty(&self) -> bool {
-        self.parents.is_empty()
+        !self.has_records
     }
 
     /// The module calls around a record, the outermost first, without the record. A circle ends where it would begin

@@ -35,6 +35,8 @@ pub enum Damage {
         name: String,
         /// What is wrong.
         what: &'static str,
+        /// At which byte.
+        at: u64,
         /// Where it ends.
         end: u64,
     },
@@ -55,17 +57,23 @@ pub struct RecordText<'r, 'a> {
     pull: &'r mut Pull<'a>,
 }
 
-impl RecordText<'_, '_> {
-    /// Shows it to a visitor, section by section. The length of its text.
-    pub fn walk(&mut self, visitor: &mut impl Visitor) -> Result<usize, PullError> {
+impl<'a> RecordText<'_, 'a> {
+    /// Shows it to a visitor, section by section, and gives its text.
+    pub fn walk(&mut self, visitor: &mut impl Visitor) -> Result<&'a [u8], PullError> {
         walk_record(self.pull, visitor)?;
-        Ok(self.pull.position())
+        Ok(self.pull.since(0))
     }
 
-    /// Shows it to a visitor as one value: what a script saved, or the gradients of parameters. The length of its text.
-    pub fn walk_value(&mut self, visitor: &mut impl Visitor) -> Result<usize, PullError> {
+    /// Shows it to a visitor as one value, what a script saved or the gradients of parameters, and gives its text.
+    pub fn walk_value(&mut self, visitor: &mut impl Visitor) -> Result<&'a [u8], PullError> {
         walk_value(self.pull, visitor)?;
-        Ok(self.pull.position())
+        Ok(self.pull.since(0))
+    }
+
+    /// Its text, shown to nobody.
+    pub fn skip(&mut self) -> Result<&'a [u8], PullError> {
+        self.pull.skip()?;
+        Ok(self.pull.since(0))
     }
 }
 
@@ -96,7 +104,7 @@ impl DumpFile {
         mut read: impl FnMut(&mut RecordText<'_, '_>) -> Result<T, PullError>,
     ) -> Result<Option<T>, ReadError> {
         while !self.is_over {
-            let mut name = String::new();
+            let (mut name, mut offset) = (String::new(), 0);
             let (header, damage) = (&mut self.header, &mut self.damage);
             let next = self.members.next_pulled(|start, pull| {
                 if !start.inner {
@@ -105,15 +113,15 @@ impl DumpFile {
                 let mut record = RecordText { name: &start.key, offset: start.offset, pull };
                 let result = read(&mut record);
                 if result.is_err() {
-                    name = start.key.clone().into_owned();
+                    (name, offset) = (start.key.clone().into_owned(), start.offset);
                 }
                 result.map(Some)
             });
             match next {
                 Ok(Some(Pulled { result: Ok(Some(made)), .. })) => return Ok(Some(made)),
                 Ok(Some(Pulled { result: Ok(None), .. })) => {}
-                Ok(Some(Pulled { result: Err((what, _)), end })) => {
-                    self.damage.push(Damage::Record { name, what, end });
+                Ok(Some(Pulled { result: Err((what, at)), end })) => {
+                    self.damage.push(Damage::Record { name, what, at: offset + at as u64, end });
                 }
                 Ok(None) => self.is_over = true,
                 Err(ReadError { kind: ReadErrorKind::Syntax { what, offset }, .. }) => {
@@ -133,6 +141,11 @@ impl DumpFile {
     /// What was read of the header so far: it may stand behind the records.
     pub fn header(&self) -> &Header {
         &self.header
+    }
+
+    /// Whether `data` was met and is an object, be it empty.
+    pub fn has_records(&self) -> bool {
+        self.members.has_entered()
     }
 
     /// What is wrong with the part that was read.

@@ -22,6 +22,8 @@ mod file;
 mod layout;
 mod record;
 mod stacks;
+#[cfg(test)]
+mod tests;
 mod value;
 mod written;
 

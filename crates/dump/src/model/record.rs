@@ -1,6 +1,5 @@
 //! The text of one record, gone through once, without a tree.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use super::value::is_p2p_class;
@@ -114,6 +113,17 @@ impl<'p> Place<'p> {
         if above.depth == 0 { Some(segment) } else { above.argument() }
     }
 
+    /// Puts the keys on the way to it behind a text, each after a dot; numbers in lists are left out.
+    pub fn push_keys(&self, text: &mut String) {
+        if let Some((above, segment)) = self.above {
+            above.push_keys(text);
+            if let Segment::Key(key) = segment {
+                text.push('.');
+                text.push_str(key);
+            }
+        }
+    }
+
     /// The last step to it.
     pub fn segment(&self) -> Option<Segment<'p>> {
         self.above.map(|(_, segment)| segment)
@@ -212,7 +222,7 @@ enum Expected {
 }
 
 impl<V: Visitor> Walk<'_, V> {
-    fn any<'a>(&mut self, pull: &mut Pull<'a>, shape: Shape, at: &Place<'_>) -> Result<(), PullError> {
+    fn any(&mut self, pull: &mut Pull<'_>, shape: Shape, at: &Place<'_>) -> Result<(), PullError> {
         match shape {
             Shape::Object | Shape::List if at.depth > MAX_DEPTH => {
                 self.visitor.too_deep(at);
@@ -237,7 +247,7 @@ impl<V: Visitor> Walk<'_, V> {
         }
     }
 
-    fn object<'a>(&mut self, pull: &mut Pull<'a>, at: &Place<'_>) -> Result<(), PullError> {
+    fn object(&mut self, pull: &mut Pull<'_>, at: &Place<'_>) -> Result<(), PullError> {
         self.visitor.begin(at, Shape::Object);
         let start = pull.position();
         let (first_size, mut sizes) = (self.sizes.len(), None);
@@ -303,9 +313,9 @@ type Field<'v, 'a> = Option<(&'v mut Option<Written<'a>>, Expected)>;
 
 /// The field of a key, and its name if it tells what the value is.
 #[inline]
-fn field<'v, 'a>(value: &'v mut Value<'a>, key: &Cow<'_, str>) -> (Field<'v, 'a>, Option<&'static str>) {
+fn field<'v, 'a>(value: &'v mut Value<'a>, key: &str) -> (Field<'v, 'a>, Option<&'static str>) {
     use Expected::{Content, List, Number, Plain};
-    let (slot, expected, name) = match &**key {
+    let (slot, expected, name) = match key {
         "type" => (&mut value.type_name, Plain, "type"),
         "dtype" => (&mut value.dtype, Plain, "dtype"),
         "shape" => (&mut value.shape, List, "shape"),

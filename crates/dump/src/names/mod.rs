@@ -16,7 +16,7 @@ pub use self::api::{ApiName, SCOPE_PREFIXES, is_api_scope_end};
 pub use self::functions::{Filling, filling, returns_unwritten_memory};
 pub(crate) use self::module::is_of_module;
 pub use self::module::{ModuleKind, ModuleName, ModulePass, is_module_scope_end};
-pub use self::place::{Rank, Step, is_process_dir};
+pub use self::place::{Rank, Step, is_process_dir, numbered_dir};
 pub use self::record::{RecordName, SavedName};
 use crate::words::words;
 

@@ -11,7 +11,7 @@ pub struct Step(pub u64);
 impl Step {
     /// The step whose directory is called so: `step` and a number without leading zeros.
     pub fn of_dir(name: &str) -> Option<Step> {
-        name.strip_prefix("step").and_then(parse_index).map(Step)
+        numbered_dir(name, "step").map(Step)
     }
 }
 
@@ -51,6 +51,11 @@ impl fmt::Display for Rank {
             None => f.write_str("rank"),
         }
     }
+}
+
+/// The number of a directory called `prefix` and a number without leading zeros.
+pub fn numbered_dir(name: &str, prefix: &str) -> Option<u64> {
+    name.strip_prefix(prefix).and_then(parse_index)
 }
 
 /// Whether a directory is called after a process without a rank, as some versions of the reference do: `proc12`.

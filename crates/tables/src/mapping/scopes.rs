@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use msprobe_dump::read::Members;
 
-use msprobe_compare::side::{Construct, Framework, Side, Stacks};
+use msprobe_compare::side::{Construct, Framework, Side, Stacks, read_construct};
 use msprobe_report::console::Console;
 use msprobe_report::error::CompareError;
 
@@ -38,7 +38,7 @@ pub(super) fn places(side: &Side, console: &dyn Console) -> Result<Vec<Place>, C
     let framework = framework_of(side);
     let mut places = Vec::with_capacity(side.records.len());
     for (index, record) in side.records.iter().enumerate() {
-        let parent = construct.parent(&record.name).map(|parent| &**parent);
+        let parent = construct.parent(&record.name);
         let stack = stacks.as_ref().and_then(|stacks| stacks.of(&record.name));
         let function = stack.and_then(|stack| framework_function(&stack.frames, framework));
         match place(index, &record.name, parent, function) {
@@ -86,7 +86,7 @@ fn read_neighbours(
         }
     }
     let stacks = Stacks::read(&stack_path, console)?;
-    let construct = Construct::read(&construct_path)?;
+    let construct = read_construct(&construct_path)?;
     for (path, is_empty) in [(&stack_path, stacks.is_empty()), (&construct_path, construct.is_empty())] {
         if is_empty {
             console.warning(&format!("Layer mapping needs {}, which is empty.", path.display()));

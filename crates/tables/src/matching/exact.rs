@@ -2,7 +2,7 @@
 
 use msprobe_compare::pairing::{MatchMethod, RowPair, Unmatched};
 use msprobe_compare::side::{Leaf, Side};
-use msprobe_dump::hash::FastMap;
+use msprobe_dump::hash::{FastBuildHasher, FastMap};
 
 use super::{Keys, dtypes_agree, fold_to_family};
 
@@ -59,7 +59,7 @@ pub fn match_by_key(target: &Side, golden: &Side, keys: &Keys) -> Vec<RowPair> {
 /// Whether two dtypes can be compared, within one framework or across two.
 pub(crate) fn compatible(target: &str, golden: &str, across_frameworks: bool) -> bool {
     if across_frameworks {
-        dtypes_agree(&fold_to_family(target), &fold_to_family(golden))
+        dtypes_agree(fold_to_family(target), fold_to_family(golden))
     } else {
         dtypes_agree(target, golden)
     }
@@ -81,7 +81,7 @@ struct RowsByName<'a> {
 
 impl<'a> RowsByName<'a> {
     fn of(side: &'a Side) -> RowsByName<'a> {
-        let mut first = FastMap::with_capacity_and_hasher(side.rows.len(), Default::default());
+        let mut first = FastMap::with_capacity_and_hasher(side.rows.len(), FastBuildHasher);
         let mut next = vec![None; side.rows.len()];
         // From the end, so that chains ascend.
         for (row, leaf) in side.rows.iter().enumerate().rev() {
@@ -98,7 +98,7 @@ impl<'a> RowsByName<'a> {
 /// Rows in order, except that rows of the same key and shape follow the first of them.
 fn rows_in_groups(side: &Side, keys: &Keys) -> Vec<usize> {
     let mut seen: FastMap<(&str, &str), usize> =
-        FastMap::with_capacity_and_hasher(side.rows.len(), Default::default());
+        FastMap::with_capacity_and_hasher(side.rows.len(), FastBuildHasher);
     let mut followers: FastMap<usize, Vec<usize>> = FastMap::default();
     let mut order = Vec::with_capacity(side.rows.len());
     for (row, leaf) in side.rows.iter().enumerate() {

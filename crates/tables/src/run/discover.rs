@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use msprobe_dump::model::{DirKind, dir_kind};
+use msprobe_dump::names::{Rank, Step};
 use msprobe_dump::read::{DUMP_FILES, holds_dump};
 
 use msprobe_compare::side::Which;
@@ -25,7 +27,7 @@ pub struct DumpPair {
 pub fn find_ranks(directory: &Path) -> Result<Vec<String>, CompareError> {
     let mut ranks = Vec::new();
     for name in entries(directory)? {
-        if rank_number(&name).is_none() {
+        if Rank::of_dir(&name).is_none() {
             let message = format!(
                 "dump_dir contains '{name}'. Expected 'rank'. This name is not in the format of dump output. Please \
                  check and delete irrelevant files in {} and try again.",
@@ -44,7 +46,7 @@ pub(super) fn only_step_of(directory: &Path, console: &dyn Console) -> Result<Pa
     let names = entries(directory)?;
     let steps: Vec<&String> =
         names.iter().filter(|name| is_step(name) && directory.join(name).is_dir()).collect();
-    if names.iter().any(|name| rank_number(name).is_some()) {
+    if names.iter().any(|name| Rank::of_dir(name).is_some()) {
         return Ok(directory.to_owned());
     }
     match steps.as_slice() {
@@ -276,31 +278,20 @@ fn gather_dumps(directory: &Path, file: &str, candidates: &mut Vec<PathBuf>) {
 }
 
 fn is_step(name: &str) -> bool {
-    name.strip_prefix("step").is_some_and(|number| number.parse::<u64>().is_ok())
+    matches!(dir_kind(name), Some(DirKind::Step(_)))
 }
 
 /// Some versions of the reference call the directory of a process without a rank after the process: `proc12`.
 fn is_rank(name: &str) -> bool {
-    let is_process = |number: &str| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-    rank_number(name).is_some() || name.strip_prefix("proc").is_some_and(is_process)
+    matches!(dir_kind(name), Some(DirKind::Rank(_) | DirKind::Process))
 }
 
 /// Step and rank of a dump, as far as its path names them.
 pub(super) fn place_of(dump: &Path) -> (Option<u64>, Option<u64>) {
     let parts = || dump.components().rev().skip(1).take(3).map(|part| part.as_os_str().to_string_lossy());
-    let step = parts().find_map(|part| part.strip_prefix("step")?.parse().ok());
-    let rank = parts().find_map(|part| rank_number(&part).filter(|_| part.len() > "rank".len()));
+    let step = parts().find_map(|part| Step::of_dir(&part)).map(|step| step.0);
+    let rank = parts().find_map(|part| Rank::of_dir(&part)?.0).map(u64::from);
     (step, rank)
-}
-
-/// `rank` is 0 of a run without ranks.
-fn rank_number(name: &str) -> Option<u64> {
-    let number = name.strip_prefix("rank")?;
-    match number {
-        "" | "0" => Some(0),
-        _ if number.starts_with('0') => None,
-        _ => number.parse().ok(),
-    }
 }
 
 fn sort_by_number(names: &mut [String]) {

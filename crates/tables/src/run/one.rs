@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use msprobe_compare::Mode;
 use msprobe_compare::metrics::{TensorComparison, compare_tensors, compare_tensors_widened};
 use msprobe_compare::pairing::{MatchMethod, RowPair};
-use msprobe_compare::side::{Construct, FileKind, Side, Stacks};
+use msprobe_compare::side::{Construct, FileKind, Side, Stacks, read_construct};
 use msprobe_compare::verdict::{self, Judgement, Verdict};
 use msprobe_report::console::Console;
 use msprobe_report::error::CompareError;
@@ -224,7 +224,7 @@ impl Comparison<'_> {
             if path.symlink_metadata().is_err() {
                 return Construct::default();
             }
-            Construct::read(&path).unwrap_or_else(|error| {
+            read_construct(&path).unwrap_or_else(|error| {
                 passed_over(&path, &error, console);
                 Construct::default()
             })

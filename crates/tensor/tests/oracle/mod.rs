@@ -13,6 +13,7 @@ pub(crate) const ROUNDING: f64 = f64::EPSILON / 2.0;
 
 /// Where properties keep the seeds that failed: in a file beside the test, to be committed. The default looks for a
 /// `lib.rs`, which tests outside of `src` do not have.
+#[allow(clippy::unnecessary_wraps, reason = "the type of the field it is for")]
 pub(crate) fn seeds_beside_the_test() -> Option<Box<dyn FailurePersistence>> {
     Some(Box::new(FileFailurePersistence::WithSource("proptest-regressions")))
 }

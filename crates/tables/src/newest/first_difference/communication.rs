@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use msprobe_compare::side::{Leaf, Scalar};
+use msprobe_compare::side::{Leaf, Scalar, ValueKind};
 
 use super::Place;
 use super::operations::{Operation, Rank};
@@ -197,7 +197,7 @@ impl Arguments {
             if let Some(p2p) = &leaf.p2p {
                 arguments.batch.extend(p2p.peer.map(|peer| (p2p.operation.contains("send"), peer)));
             }
-            if leaf.dtype.ends_with("ProcessGroup") {
+            if leaf.kind == ValueKind::Group {
                 arguments.group = arguments.group.or_else(|| ranks_in_text(leaf));
             }
             let Scalar::Int(value) = leaf.statistics[0] else { continue };
