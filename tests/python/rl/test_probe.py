@@ -332,7 +332,7 @@ except KeyError:
     probe.step()
 print("RESULT " + json.dumps([loaded(), others()]))
 """
-MODULES = ["msprobe", "msprobe.rl", "msprobe.rl.config", "msprobe.rl.probe"]
+MODULES = ["msprobe", "msprobe._other_install", "msprobe.rl", "msprobe.rl.config", "msprobe.rl.probe"]
 
 
 @pytest.mark.parametrize(

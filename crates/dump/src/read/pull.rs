@@ -16,6 +16,8 @@ pub type PullError = (&'static str, usize);
 pub struct Pull<'a> {
     text: &'a [u8],
     position: usize,
+    /// Right behind the bracket of an object or a list: what comes first has no comma before it.
+    is_first: bool,
 }
 
 /// What a value begins as.
@@ -36,7 +38,7 @@ pub enum Shape {
 impl<'a> Pull<'a> {
     /// The beginning of a text.
     pub fn new(text: &'a [u8]) -> Pull<'a> {
-        Pull { text, position: 0 }
+        Pull { text, position: 0, is_first: false }
     }
 
     /// Bytes gone through.
@@ -67,6 +69,7 @@ impl<'a> Pull<'a> {
         match self.peek() {
             Some(b'{' | b'[') => {
                 self.position += 1;
+                self.is_first = true;
                 Ok(())
             }
             _ => self.error("neither an object nor a list"),
@@ -75,17 +78,11 @@ impl<'a> Pull<'a> {
 
     /// The next key of the object, or nothing and behind the object.
     pub fn key(&mut self) -> Result<Option<Cow<'a, str>>, PullError> {
-        loop {
-            match self.peek() {
-                Some(b'}') => {
-                    self.position += 1;
-                    return Ok(None);
-                }
-                Some(b',') => self.position += 1,
-                Some(b'"') => break,
-                Some(_) => return self.error("no key"),
-                None => return self.error("end of text in an object"),
-            }
+        if !self.has_next(b'}')? {
+            return Ok(None);
+        }
+        if self.peek() != Some(b'"') {
+            return self.error("no key");
         }
         let key = self.text()?;
         if self.peek() != Some(b':') {
@@ -97,16 +94,24 @@ impl<'a> Pull<'a> {
 
     /// Whether the list has another element; if not, the place is behind the list.
     pub fn element(&mut self) -> Result<bool, PullError> {
-        loop {
-            match self.peek() {
-                Some(b']') => {
-                    self.position += 1;
-                    return Ok(false);
-                }
-                Some(b',') => self.position += 1,
-                Some(_) => return Ok(true),
-                None => return self.error("end of text in a list"),
+        self.has_next(b']')
+    }
+
+    /// Goes behind the comma before what is next, or behind the end.
+    fn has_next(&mut self, end: u8) -> Result<bool, PullError> {
+        let is_first = std::mem::take(&mut self.is_first);
+        match self.peek() {
+            Some(byte) if byte == end => {
+                self.position += 1;
+                Ok(false)
             }
+            Some(b',') if !is_first => {
+                self.position += 1;
+                if self.peek() == Some(end) { self.error("a comma before the end") } else { Ok(true) }
+            }
+            Some(_) if is_first => Ok(true),
+            Some(_) => self.error("no comma"),
+            None => self.error("end of text in an object or a list"),
         }
     }
 
@@ -304,6 +309,26 @@ mod tests {
         }
         assert!(numbers[0].is_nan());
         assert_eq!(numbers[1..], [f64::INFINITY, f64::NEG_INFINITY, -500.0]);
+    }
+
+    #[test]
+    fn commas_stand_between_and_nowhere_else() {
+        for text in [
+            "[1 2]",
+            "[,1]",
+            "[1,]",
+            "[1,,2]",
+            r#"{"a": 1 "b": 2}"#,
+            r#"{,"a": 1}"#,
+            r#"{"a": 1,}"#,
+            "[[1] 2]",
+        ] {
+            assert!(tree(&mut Pull::new(text.as_bytes())).is_err(), "{text}");
+            assert!(Json::parse(text.as_bytes()).is_err(), "{text}");
+        }
+        for text in ["[]", "{}", "[[], {}, 1]", r#"{"a": [], "b": {"c": 1}, "d": 2}"#] {
+            assert!(tree(&mut Pull::new(text.as_bytes())).is_ok(), "{text}");
+        }
     }
 
     proptest! {
