@@ -213,12 +213,12 @@ fmt-web: web/node_modules/.package
 	cd web && npm run --silent format
 
 test-web: target/debug/msprobe web/node_modules/.package ## Tests of the html pages in Chromium
-	@command -v chromium >/dev/null || { printf '%s\n' '==> installing chromium' && apt-get install -y chromium; }
+	@command -v chromium >/dev/null || { printf '%s\n' '==> installing chromium' && apt-get update -qq && apt-get install -y chromium; }
 	$(call say,web tests)
 	cd web && MSPROBE_BIN=$(CURDIR)/target/debug/msprobe npm run --silent test
 
 web/node_modules/.package: web/package.json web/package-lock.json
-	@command -v npm >/dev/null || { printf '%s\n' '==> installing node' && apt-get install -y nodejs npm; }
+	@command -v npm >/dev/null || { printf '%s\n' '==> installing node' && apt-get update -qq && apt-get install -y nodejs npm; }
 	$(call say,installing node packages: web/package-lock.json)
 	cd web && npm ci --loglevel=error
 	@touch $@
