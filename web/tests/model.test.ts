@@ -15,7 +15,7 @@ import {
   valueTest,
 } from "../src/page/table/model";
 import { chainOf, firstWindow, readTimeline, shortened, withinTime } from "../src/page/timeline/lanes";
-import { niceTicks } from "../src/shared/ticks";
+import { niceTicks } from "../src/parts/ticks";
 
 const filters = (some: Partial<Filters>): Filters => ({
   search: "",

@@ -2,8 +2,8 @@
 
 import "./page.css";
 
-import { button, element } from "../shared/dom";
-import { CHINESE_READER, thousands } from "../shared/words";
+import { button, element } from "../parts/dom";
+import { CHINESE_READER, thousands } from "../parts/words";
 import { CurvesView } from "./curves/view";
 import { TableView } from "./table/view";
 import { TimelineView } from "./timeline/view";

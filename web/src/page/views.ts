@@ -1,6 +1,6 @@
 // What the views of a page have in common, and how they come by their data.
 
-import type { Tone } from "../shared/tones";
+import type { Tone } from "../parts/tones";
 
 // A view of the page, shown on a tab of its own.
 export interface View {

@@ -1,9 +1,9 @@
 // A line chart on a canvas: its scales, its numbers, and the drawing itself.
 
-import { penOf } from "../../shared/dom";
-import { niceTicks } from "../../shared/ticks";
-import type { Tone } from "../../shared/tones";
-import { WORDS } from "../../shared/words";
+import { penOf } from "../../parts/dom";
+import { niceTicks } from "../../parts/ticks";
+import type { Tone } from "../../parts/tones";
+import { WORDS } from "../../parts/words";
 import { shortText } from "../table/model";
 
 // Missing values are null; infinities are words, to be read but not drawn.

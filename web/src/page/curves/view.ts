@@ -2,9 +2,9 @@
 
 import "./curves.css";
 
-import { beforeNextFrame, button, element, searchField } from "../../shared/dom";
-import type { Tone } from "../../shared/tones";
-import { thousands, WORDS } from "../../shared/words";
+import { beforeNextFrame, button, element, searchField } from "../../parts/dom";
+import type { Tone } from "../../parts/tones";
+import { thousands, WORDS } from "../../parts/words";
 import { type CurvesDescription, piecesOf, type View } from "../views";
 import {
   type ChartShape,

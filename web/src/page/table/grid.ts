@@ -1,7 +1,7 @@
 // A grid of which only the visible rows are in the document.
 
-import { beforeNextFrame, element } from "../../shared/dom";
-import { WORDS } from "../../shared/words";
+import { beforeNextFrame, element } from "../../parts/dom";
+import { WORDS } from "../../parts/words";
 import { type Direction, isMissing, ROW_TONES, shortText, type Table, textOf, valueAt } from "./model";
 
 const ROW_HEIGHT = 27;

@@ -1,6 +1,6 @@
 // Tables without a page: reading blocks, parsing numbers, sorting, filtering, csv. Nothing here touches the document.
 
-import type { Tone } from "../../shared/tones";
+import type { Tone } from "../../parts/tones";
 import type { TableDescription } from "../views";
 
 // A cell. Whole numbers beyond 2^53 and what is not finite come as text.

@@ -1,7 +1,7 @@
 // A table: the bar above its grid, the grid, and the panel with the details of a row.
 
-import { afterTyping, button, copyText, element, penOf, searchField } from "../../shared/dom";
-import { thousands, WORDS } from "../../shared/words";
+import { afterTyping, button, copyText, element, penOf, searchField } from "../../parts/dom";
+import { thousands, WORDS } from "../../parts/words";
 import { piecesOf, type TableDescription, type View } from "../views";
 import { Grid, type Sorting } from "./grid";
 import {

@@ -1,9 +1,9 @@
 // Draws a part of a timeline as SVG, and remembers where its marks stand.
 
-import { element, penOf, vector, vectorText } from "../../shared/dom";
-import { niceTicks } from "../../shared/ticks";
-import { isWorse, type Tone, worstTone } from "../../shared/tones";
-import { thousands, WORDS } from "../../shared/words";
+import { element, penOf, vector, vectorText } from "../../parts/dom";
+import { niceTicks } from "../../parts/ticks";
+import { isWorse, type Tone, worstTone } from "../../parts/tones";
+import { thousands, WORDS } from "../../parts/words";
 import {
   BUNDLE_GAP,
   bundled,

@@ -1,6 +1,6 @@
 // The lanes of a timeline: reading them, following chains, and deciding what stands where. Nothing here draws.
 
-import type { Tone } from "../../shared/tones";
+import type { Tone } from "../../parts/tones";
 import type { TimelineDescription } from "../views";
 
 export interface Span {

@@ -2,9 +2,9 @@
 
 import "./timeline.css";
 
-import { beforeNextFrame, button, element, vector } from "../../shared/dom";
-import { type Tone, worstTone } from "../../shared/tones";
-import { WORDS } from "../../shared/words";
+import { beforeNextFrame, button, element, vector } from "../../parts/dom";
+import { type Tone, worstTone } from "../../parts/tones";
+import { WORDS } from "../../parts/words";
 import type { TimelineDescription, View } from "../views";
 import { AXIS_HEIGHT, LanesDrawing, markShape, Ruler, type Scene } from "./drawing";
 import {

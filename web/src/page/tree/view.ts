@@ -2,8 +2,8 @@
 
 import "./tree.css";
 
-import { button, element, searchField } from "../../shared/dom";
-import { WORDS } from "../../shared/words";
+import { button, element, searchField } from "../../parts/dom";
+import { WORDS } from "../../parts/words";
 import type { TreeDescription, View } from "../views";
 
 // Children drawn at once; the others are a click away.
