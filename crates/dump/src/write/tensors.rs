@@ -212,6 +212,10 @@ impl TensorPool {
     /// exist.
     pub fn save(&self, path: PathBuf, view: &TensorView<'_>, format: TensorFormat) -> SavedFile {
         let (file, promise) = SavedFile::promised();
+        if !self.is_open() {
+            self.give_up(Some(promise));
+            return file;
+        }
         let key = ContentKey::of(view, format);
         let promise = match &key {
             Some(key) => match self.name_again(key, &path, promise) {
@@ -237,9 +241,6 @@ impl TensorPool {
 
     /// Looks for a file with the same elements. One of the same name that is still to come must stay behind this one.
     fn name_again(&self, key: &ContentKey, path: &Path, promise: FilePromise) -> Search {
-        if !self.is_open() {
-            return Search::None(promise);
-        }
         let mut state = self.shared.lock();
         if state.failure.is_some() || state.to_come.contains_key(path) {
             return Search::None(promise);

@@ -170,15 +170,10 @@ impl Session {
         {
             return Ok(known);
         }
-        let py = object.py();
         let measured = if numel < DETACH_ELEMENTS {
             measure(&view, crc)
-        } else if let Some(crew) = self.crew.for_elements(numel) {
-            py.detach(|| with_crew(crew, || measure(&view, crc)))
-        } else if numel < PARALLEL_ELEMENTS {
-            py.detach(|| on_this_thread(|| measure(&view, crc)))
         } else {
-            py.detach(|| self.threads.install(|| measure(&view, crc)))
+            object.py().detach(|| self.with_help(numel, || measure(&view, crc)))
         };
         if let Some(bytes) = bytes {
             self.shared.keep(object, tensor.address, bytes, measured);
@@ -186,11 +181,24 @@ impl Session {
         Ok(measured)
     }
 
-    /// Hands a tensor to the writers of files, which copy it before this returns.
+    /// Goes through so many elements with whoever can help: never threads of the whole process, which a forked child lacks.
+    fn with_help<T: Send>(&self, numel: usize, work: impl FnOnce() -> T + Send) -> T {
+        if let Some(crew) = self.crew.for_elements(numel) {
+            with_crew(crew, work)
+        } else if numel < PARALLEL_ELEMENTS {
+            on_this_thread(work)
+        } else {
+            self.threads.install(work)
+        }
+    }
+
+    /// Hands a tensor to the writers of files, which go through it before this returns.
     pub(crate) fn save(&self, py: Python<'_>, file: &str, tensor: &HostTensor) -> PyResult<SavedFile> {
         let view = if tensor.numel() == 0 { None } else { Some(tensor.view()?) };
         Ok(match view {
-            Some(view) => py.detach(|| self.collector.save_tensor(file, &view)),
+            Some(view) => {
+                py.detach(|| self.with_help(tensor.numel(), || self.collector.save_tensor(file, &view)))
+            }
             None => {
                 let view = TensorView::contiguous(tensor.known_dtype()?, tensor.shape.clone(), &[])
                     .map_err(|error| PyValueError::new_err(error.to_string()))?;

@@ -3,7 +3,7 @@
 use msprobe_collect::{
     Encoded, Encoder, Figures, Form, LeafPlace, Measured, NumberStyle, Placement, PlacementKind, TensorValue,
 };
-use msprobe_tensor::memory;
+use msprobe_tensor::{memory, on_this_thread};
 use pyo3::exceptions::{PyMemoryError, PyRecursionError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -364,7 +364,7 @@ impl<'a> Walk<'a> {
         if let (true, Some(array)) = (saves, &array) {
             let view = array.view()?;
             let file = self.encoder.tensor_file();
-            let saved = value.py().detach(|| session.collector.save_tensor(&file, &view));
+            let saved = value.py().detach(|| on_this_thread(|| session.collector.save_tensor(&file, &view)));
             self.encoder.note_file(saved);
         }
         self.encoder.tensor(&TensorValue {
