@@ -50,7 +50,7 @@ test-fast: target/debug/msprobe $(VENV)/.package-test $(VENV)/.trl ## Python tes
 	$(PYTEST) -m 'not slow'
 
 # While packages are downloaded, Rust is built and tested.
-test: ## All tests
+test: $(VENV)/bin/python ## All tests
 	@$(MAKE) --no-print-directory -j2 $(VENV)/.trl test-rust-half
 	@$(MAKE) --no-print-directory lint test-python test-web test-install
 	@$(BIN)/python tests/slowest.py $(RUST_REPORT) $(PYTHON_REPORT)
