@@ -13,7 +13,6 @@ of their name.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
@@ -26,7 +25,7 @@ from typing import Any, NamedTuple
 
 from bench.analyze_dumps import Made, Seed, Shape, make
 from bench.compare import BUSY, MEGA, Used
-from bench.environment import REFERENCE, ROOT, environment, figure, settings
+from bench.environment import REFERENCE, ROOT, environment, figure, read_options, settings
 
 TURNS = 3
 WIDTH = 32
@@ -173,15 +172,8 @@ def small(row: Row) -> Row:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small dumps")
-    parser.add_argument("--rows", default="", help="only rows whose name contains this")
-    parser.add_argument("--binary", type=Path, default=ROOT / "target/release/msprobe", help="our binary")
-    options = parser.parse_args()
-    if not REFERENCE.exists():
-        print("the reference is not installed: make .venv-reference/.package")
-    place = ROOT / "bench_out"
-    place.mkdir(exist_ok=True)
+    options = read_options(__doc__, "small dumps", "binary")
+    place = options.place
     print(
         f"\nfirst NaN across ranks, {settings()}; best of {TURNS} turns, answers checked\n"
         f"\n{'ranks x records of each':<{WIDTH}} {'dumps':>9}  {'msprobe':>9} {'processor':>9} {'peak':>9}  "

@@ -1,7 +1,8 @@
 """What collection costs: our package and the reference on the same model, under the default thread settings.
 
 For each row three processes are alive: one trains without any tool, one with ours, one with the reference.
-They take turns step by step, so that a busy moment of the machine hurts all of them; medians are compared.
+They take turns step by step, so that a busy moment of the machine hurts all of them; medians are compared. A
+reference that is too slow for as many turns as the others stops earlier.
 A step is forward, backward and optimizer, with ``start``, ``stop`` and ``step`` of the debugger around them.
 Dumps are written below the project; tensor files are emptied after every step, outside of the time measured.
 
@@ -10,7 +11,6 @@ Dumps are written below the project; tensor files are emptied after every step, 
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.environment import REFERENCE, ROOT, environment, settings
+from bench.environment import REFERENCE, ROOT, environment, read_options, settings
 
 # As in collection_worker.py.
 RELU_CALLS = 20_000
@@ -171,18 +171,20 @@ def dd_seconds(folder: Path, size_bytes: int) -> float:
 
 
 def measure(row: Row, folder: Path, rounds: int, budget_secs: float, work: str = "train") -> Times:
-    """Takes turns, ``rounds`` of them or until the time is over, but at least three after warming up."""
+    """Takes turns, ``rounds`` after warming up; the reference at least three, more while there is time."""
     bare, ours, reference = sides_of(row, folder, work)
     sides = [side for side in (bare, ours, reference) if side is not None]
     tensor_bytes, records, dd = 0, (0, 0), []
     begin = time.perf_counter()
+    active = list(sides)
     for number in range(WARM_UP + rounds):
         if number >= WARM_UP + 3 and time.perf_counter() - begin > budget_secs:
-            break
+            active = [bare, ours]
         # Everybody is first, second and last equally often.
-        turns = sides[number % len(sides) :] + sides[: number % len(sides)]
+        turns = active[number % len(active) :] + active[: number % len(active)]
         answers = {side: side.work() for side in turns}
-        records = (answers[ours]["records"], answers[reference]["records"] if reference is not None else 0)
+        theirs = answers[reference]["records"] if reference in answers else records[1]
+        records = (answers[ours]["records"], theirs)
         if row.task == "tensor":
             tensor_bytes = answers[ours]["tensor_bytes"]
             dd.append(dd_seconds(folder, tensor_bytes))
@@ -270,18 +272,12 @@ def new_folder(place: Path) -> Path:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer steps")
-    parser.add_argument("--rows", default="", help="only rows whose name contains this")
-    options = parser.parse_args()
+    options = read_options(__doc__, "fewer steps")
     rounds, budget_secs = (5, 15.0) if options.quick else (25, 28.0)
-    if not REFERENCE.exists():
-        print("the reference is not installed: make .venv-reference/.package")
-    place = ROOT / "bench_out"
-    place.mkdir(exist_ok=True)
+    place = options.place
     heads = f"{'no tool':>11}  {'msprobe':>19}  {'reference':>20}  {'overhead':>9}  {'records':>9}  aims"
     print(
-        f"\na GPT of 7M parameters, batch 4 x 128, {settings()}; medians of {rounds} steps or fewer"
+        f"\na GPT of 7M parameters, batch 4 x 128, {settings()}; medians of {rounds} steps"
         "\noverhead: the reference's added time over ours; records: of one step, ours/reference\n"
         f"\n{'':<22} {heads}"
     )

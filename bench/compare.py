@@ -9,7 +9,6 @@ time leaves out the import of the package. Peak memory is what the kernel report
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import csv
 import json
@@ -23,7 +22,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.environment import ROOT, environment, figure, settings
+from bench.environment import ROOT, environment, figure, read_options, settings
 
 RUNS = 5
 MEGA = 1e6
@@ -253,19 +252,9 @@ def growth_case(bench: Bench, counts: tuple[int, int, int]) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small dumps")
-    parser.add_argument("--rows", default="", help="only cases whose name contains this")
-    parser.add_argument(
-        "--reference", type=Path, default=ROOT / ".venv-reference/bin/python", help="its interpreter"
-    )
-    parser.add_argument("--binary", type=Path, default=ROOT / "target/release/msprobe", help="our binary")
-    options = parser.parse_args()
+    options = read_options(__doc__, "small dumps", "reference", "binary")
     sizes = QUICK if options.quick else FULL
-    if not options.reference.exists():
-        print("the reference is not installed: make .venv-reference/.package")
-    place = ROOT / "bench_out"
-    place.mkdir(exist_ok=True)
+    place = options.place
     print(
         f"\ntwo dumps compared, {settings()}; 3 rows per API, stacks, 5 % of the rows coloured"
         f"\nbest of {RUNS} runs for msprobe, one of the reference without its import\n"

@@ -6,6 +6,7 @@ threads that are told to sleep at once would slow the bare step and flatter ever
 
 from __future__ import annotations
 
+import argparse
 import os
 from pathlib import Path
 
@@ -22,6 +23,29 @@ def environment(python: Path | None = None) -> dict[str, str]:
         # A path to our package would have us measured twice.
         given.pop("PYTHONPATH", None)
     return {**given, "MSPROBE_LOG_LEVEL": "4", "PYTHONWARNINGS": "ignore"}
+
+
+def read_options(doc: str | None, quick: str, *paths: str) -> argparse.Namespace:
+    """The options every bench has, and ``place``, where it writes.
+
+    ``quick`` says what there is less of then; ``paths`` are those that can be given: reference, binary.
+    """
+    parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help=quick)
+    parser.add_argument("--rows", default="", help="only rows whose name contains this")
+    known = {
+        "reference": (REFERENCE, "the interpreter of the reference"),
+        "binary": (ROOT / "target/release/msprobe", "our binary"),
+    }
+    for name in paths:
+        default, about = known[name]
+        parser.add_argument(f"--{name}", type=Path, default=default, help=about)
+    options = parser.parse_args()
+    if not getattr(options, "reference", REFERENCE).exists():
+        print("the reference is not installed: make .venv-reference/.package")
+    options.place = ROOT / "bench_out"
+    options.place.mkdir(exist_ok=True)
+    return options
 
 
 def settings() -> str:

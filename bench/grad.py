@@ -11,7 +11,6 @@ part of their name.
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 import sys
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.collection import WARM_UP, Side, verdict
-from bench.environment import REFERENCE, ROOT, settings
+from bench.environment import REFERENCE, read_options, settings
 
 BOUNDS = [-0.1, -0.01, 0, 0.01, 0.1]
 
@@ -77,15 +76,9 @@ def measure(row: Row, folder: Path, rounds: int) -> tuple[float, float, float | 
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer turns")
-    parser.add_argument("--rows", default="", help="only rows whose name contains this")
-    options = parser.parse_args()
+    options = read_options(__doc__, "fewer turns")
     rounds = 3 if options.quick else 7
-    if not REFERENCE.exists():
-        print("the reference is not installed: make .venv-reference/.package")
-    place = ROOT / "bench_out"
-    place.mkdir(exist_ok=True)
+    place = options.place
     print(
         f"\nan MLP of 50M parameters, {settings()}; medians of {rounds} times 4 steps, files written\n"
         f"\n{'':<24} {'no tool':>11}  {'msprobe':>19}  {'reference':>20}  {'4 steps':>9}  aims"

@@ -8,7 +8,6 @@ Files go below the project and are removed afterwards.
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 import subprocess
@@ -18,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.environment import ROOT, environment, figure, settings
+from bench.environment import ROOT, environment, figure, read_options, settings
 
 RUNS = 3
 WIDTH = 42
@@ -90,18 +89,9 @@ def save_case(bench: Bench, keys: int, elements: int) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="little data")
-    parser.add_argument("--rows", default="", help="only cases whose name contains this")
-    parser.add_argument(
-        "--reference", type=Path, default=ROOT / ".venv-reference/bin/python", help="its interpreter"
-    )
-    options = parser.parse_args()
+    options = read_options(__doc__, "little data", "reference")
     sizes = QUICK if options.quick else FULL
-    if not options.reference.exists():
-        print("the reference is not installed: make .venv-reference/.package")
-    place = ROOT / "bench_out"
-    place.mkdir(exist_ok=True)
+    place = options.place
     print(
         f"\nkey data of reinforcement learning, {settings()}\n"
         f"\n{'':<{WIDTH}} {'msprobe':>10}  {'reference':>10}  {'ratio':>8}  aims"

@@ -10,7 +10,6 @@ part of their name.
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 import subprocess
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.compare import peak_anonymous_kb
-from bench.environment import REFERENCE, ROOT, environment, settings
+from bench.environment import REFERENCE, ROOT, environment, read_options, settings
 
 RUNS = 3
 WIDTH = 44
@@ -121,14 +120,8 @@ def small(case: Case) -> Case:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="little data")
-    parser.add_argument("--rows", default="", help="only cases whose name contains this")
-    options = parser.parse_args()
-    if not REFERENCE.exists():
-        print("the reference is not installed: make .venv-reference/.package")
-    place = ROOT / "bench_out"
-    place.mkdir(exist_ok=True)
+    options = read_options(__doc__, "little data")
+    place = options.place
     print(
         f"\ntwo runs compared, {settings()}\n"
         f"\n{'':<{WIDTH}} {'msprobe':>10} {'cores':>5}  {'memory':>9}  {'reference':>9}  {'ratio':>8}  aims"

@@ -38,12 +38,14 @@ import msprobe
 import msprobe.core.tensor
 import msprobe.rl
 from msprobe.core import collect_config
+from msprobe.core.framework import Framework
 
 assert "site-packages" in msprobe.__file__, f"{msprobe.__file__} is not what was installed"
 for framework in ("torch", "mindspore", "numpy"):
     assert importlib.util.find_spec(framework) is None, f"{framework} came along with the package"
     assert framework not in sys.modules
-assert collect_config.resolve().task == "statistics", "the packaged config.json is not what it should be"
+unknown = Framework(name="none", tensor_type="none.Tensor", size_type="none.Size", tensor_format="npy")
+assert collect_config.resolve(unknown).task == "statistics", "the packaged config.json is not what it should be"
 pathlib.Path("train.yaml").write_text("msprobe_config: {msprobe: false, key-data-dump: true}")
 probe = msprobe.rl.RLProbe("train.yaml")
 assert probe.settings.key_data_dump and not probe.enabled, "the YAML block of RL frameworks is not read"

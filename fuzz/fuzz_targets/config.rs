@@ -3,10 +3,20 @@
 
 use libfuzzer_sys::fuzz_target;
 use msprobe_dump::config::{Config, Overrides};
+use msprobe_dump::framework::Framework;
+use msprobe_dump::names::TensorFormat;
 
 fuzz_target!(|text: &str| {
-    let resolved = Config::from_json(text, &Overrides::default());
-    let again = Config::from_json(text, &Overrides::default());
+    let framework = Framework {
+        name: "any".to_owned(),
+        tensor_type: "any.Tensor".to_owned(),
+        size_type: "any.Size".to_owned(),
+        tensor_format: TensorFormat::Npy,
+        api_prefixes: vec!["Tensor".to_owned()],
+        foreign_keys: vec![("device".to_owned(), "another framework".to_owned())],
+    };
+    let resolved = Config::from_json(text, &Overrides::default(), &framework);
+    let again = Config::from_json(text, &Overrides::default(), &framework);
     assert_eq!(resolved.ok(), again.ok(), "the same text gives the same configuration");
 
     let value = serde_json::from_str(text).unwrap_or_else(|_| serde_json::Value::from(text));
@@ -17,5 +27,5 @@ fuzz_target!(|text: &str| {
         level: given("level"),
         step: given("step"),
     };
-    let _ = Config::from_json("{}", &overrides);
+    let _ = Config::from_json("{}", &overrides, &framework);
 });

@@ -7,7 +7,7 @@ from types import FrameType
 from typing import Any, ClassVar, Literal, Protocol, final
 
 from msprobe.core.compare.options import Options
-from msprobe.core.framework import Adapter
+from msprobe.core.framework import Adapter, Framework
 from msprobe.core.tensor import Described
 
 _Path = str | PathLike[str]
@@ -78,7 +78,7 @@ class Config:
     def with_dump_path(self, dump_path: str) -> Config: ...
 
 def resolve_config(
-    text: str, overrides_json: str
+    text: str, overrides_json: str, framework: Framework
 ) -> tuple[Config | None, list[tuple[str, str]], tuple[str, int | None, str] | None]: ...
 
 @final
@@ -326,7 +326,7 @@ def compare_gradients(
     pictures: str,
     html: bool,
     log: Callable[[str, str], None],
-) -> list[str]: ...
+) -> str: ...
 def merge_tables(
     input_dir: _Path, output_dir: _Path, config: _Path, log: Callable[[str, str], None]
 ) -> Path: ...

@@ -1,6 +1,6 @@
 //! What usually makes an operation give NaN or Inf, told only where the statistics of its inputs agree with it.
 
-use crate::findings::Kind;
+use crate::findings::OriginKind;
 use crate::record::{Kinds, Role};
 use crate::values::Value;
 
@@ -11,11 +11,11 @@ const LARGEST_EXPONENT: f64 = 88.72;
 pub(crate) fn advice(
     function: &str,
     is_backward: bool,
-    kind: Kind,
+    kind: OriginKind,
     values: &[Value],
     made: Kinds,
 ) -> Option<String> {
-    if kind == Kind::Communication {
+    if kind == OriginKind::Communication {
         return half_of(values).map(|value| {
             let dtype = short(&value.dtype);
             format!(
@@ -24,7 +24,7 @@ pub(crate) fn advice(
             )
         });
     }
-    if kind != Kind::Produced {
+    if kind != OriginKind::Produced {
         return None;
     }
     let inputs: Vec<&Value> = values.iter().filter(|value| value.role != Role::Output).collect();
@@ -136,7 +136,7 @@ mod tests {
     }
 
     fn told(function: &str, max: f64, min: f64, dtype: &str) -> Option<String> {
-        advice(function, false, Kind::Produced, &[value(Role::Input, dtype, max, min)], Kinds::POSITIVE)
+        advice(function, false, OriginKind::Produced, &[value(Role::Input, dtype, max, min)], Kinds::POSITIVE)
     }
 
     #[test]
@@ -155,9 +155,9 @@ mod tests {
     #[test]
     fn backward_and_communication() {
         let values = [value(Role::Input, "float16", 60000.0, 0.0)];
-        assert!(advice("sqrt", true, Kind::Produced, &values, Kinds::POSITIVE).is_some());
-        let sum = advice("all_reduce", false, Kind::Communication, &values, Kinds::POSITIVE);
+        assert!(advice("sqrt", true, OriginKind::Produced, &values, Kinds::POSITIVE).is_some());
+        let sum = advice("all_reduce", false, OriginKind::Communication, &values, Kinds::POSITIVE);
         assert!(sum.unwrap().contains("float16"));
-        assert_eq!(advice("log", false, Kind::Input, &values, Kinds::NAN), None);
+        assert_eq!(advice("log", false, OriginKind::Input, &values, Kinds::NAN), None);
     }
 }

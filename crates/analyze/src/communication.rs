@@ -1,13 +1,14 @@
 //! What a record of a communication call says of its peers.
 
 pub use msprobe_dump::model::Group;
+use msprobe_dump::names::is_of_communication;
 
 /// Functions the reference takes for communication, wherever in a name beginning with `Distributed.` they appear.
 const KEYWORDS: [&str; 6] = ["send", "recv", "broadcast", "reduce", "gather", "scatter"];
 
 /// Whether a record of this name is a communication call. `barrier` moves no data and is none.
 pub fn is_communication(name: &str) -> bool {
-    name.starts_with("Distributed.")
+    is_of_communication(name)
         && (KEYWORDS.iter().any(|keyword| name.contains(keyword)) || name.contains("all_to_all"))
 }
 

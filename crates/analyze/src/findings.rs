@@ -15,7 +15,7 @@ use crate::values::{Value, values_of};
 
 /// What sort of origin it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum OriginKind {
     /// The operation made it from finite values.
     Produced,
     /// A communication made it from finite values of all ranks.
@@ -28,15 +28,15 @@ pub enum Kind {
     MissingRank,
 }
 
-impl Kind {
+impl OriginKind {
     /// Its name in reports.
-    pub fn name(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
-            Kind::Produced => "produced",
-            Kind::Communication => "communication",
-            Kind::Parameter => "parameter",
-            Kind::Input => "input",
-            Kind::MissingRank => "missing_rank",
+            OriginKind::Produced => "produced",
+            OriginKind::Communication => "communication",
+            OriginKind::Parameter => "parameter",
+            OriginKind::Input => "input",
+            OriginKind::MissingRank => "missing_rank",
         }
     }
 }
@@ -69,7 +69,7 @@ pub struct Finding {
     /// The record.
     pub operation: String,
     /// What sort of origin.
-    pub kind: Kind,
+    pub kind: OriginKind,
     /// Whether it is of the backward pass.
     pub is_backward: bool,
     /// What its results hold.
@@ -183,20 +183,20 @@ fn hops(picture: &Picture, ranks: &[RankDump], chain: &[At]) -> Vec<Hop> {
         .collect()
 }
 
-fn kind_of(cause: Cause, record: &Record) -> Kind {
+fn kind_of(cause: Cause, record: &Record) -> OriginKind {
     match cause {
-        Cause::Made(Making::InCommunication) => Kind::Communication,
-        Cause::Parameter => Kind::Parameter,
-        Cause::Missing(_) => Kind::MissingRank,
+        Cause::Made(Making::InCommunication) => OriginKind::Communication,
+        Cause::Parameter => OriginKind::Parameter,
+        Cause::Missing(_) => OriginKind::MissingRank,
         // A leaf that requires a gradient and that nobody made.
         // Modules list their parameters themselves.
         Cause::Entered
             if !record.is_module() && record.bad_of(Role::Input).any(|tensor| tensor.requires_grad) =>
         {
-            Kind::Parameter
+            OriginKind::Parameter
         }
-        Cause::Entered => Kind::Input,
-        _ => Kind::Produced,
+        Cause::Entered => OriginKind::Input,
+        _ => OriginKind::Produced,
     }
 }
 
@@ -207,7 +207,7 @@ fn ending_of(cause: Cause, record: &Record) -> &'static str {
     if is_absorbed { "; its results are finite" } else { "" }
 }
 
-fn reason_of(cause: Cause, kind: Kind, dump: &RankDump, record: &Record) -> String {
+fn reason_of(cause: Cause, kind: OriginKind, dump: &RankDump, record: &Record) -> String {
     let forward = forward_of(dump, record);
     let finite = match forward {
         _ if !record.is_backward() => "its inputs and parameters are finite",
@@ -252,7 +252,7 @@ fn reason_of(cause: Cause, kind: Kind, dump: &RankDump, record: &Record) -> Stri
         Cause::Missing(None) => {
             "it received this in a communication of which no other rank is in the dump".to_owned()
         }
-        Cause::Entered if kind == Kind::Parameter => {
+        Cause::Entered if kind == OriginKind::Parameter => {
             "an input of it that requires a gradient is not finite, and nothing recorded before made it: most likely a \
              parameter"
                 .to_owned()

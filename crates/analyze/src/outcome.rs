@@ -1,9 +1,12 @@
 //! The answer: what was found in a step, and its words for people and for scripts.
 
+mod answer;
 mod json;
 pub(crate) mod text;
 
 use std::path::PathBuf;
+
+pub use msprobe_report::answer::Status;
 
 use crate::findings::{Finding, record_at};
 use crate::links::Links;
@@ -13,31 +16,6 @@ use crate::range::RangeFindings;
 use crate::rank::RankDump;
 use crate::record::Role;
 use crate::rules::Rules;
-
-/// How it ended, from best to worst.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Status {
-    /// Everything was read and measured, and is finite, or harmless.
-    Clean,
-    /// Everything is finite, but some values are close to the end of their range.
-    Warning,
-    /// Nothing was found that is not finite, but not everything was measured or could be read.
-    Incomplete,
-    /// Something is not finite.
-    Anomaly,
-}
-
-impl Status {
-    /// Its name in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Status::Clean => "clean",
-            Status::Warning => "warning",
-            Status::Incomplete => "incomplete",
-            Status::Anomaly => "anomaly",
-        }
-    }
-}
 
 /// How it came to a rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,9 +104,9 @@ pub struct Outcome {
     /// Other steps in which nothing was found, but not everything was measured or could be read.
     pub incomplete_steps: Vec<PathBuf>,
     /// Origins, the earliest first: that is the culprit.
-    pub births: Vec<Finding>,
+    pub origins: Vec<Finding>,
     /// Origins beyond those.
-    pub more_births: usize,
+    pub more_origins: usize,
     /// How it came to the other ranks.
     pub spread: Vec<Spread>,
     /// Values close to the end of their range.
@@ -164,8 +142,8 @@ impl Outcome {
             step,
             clean_steps: Vec::new(),
             incomplete_steps: Vec::new(),
-            births: Vec::new(),
-            more_births: 0,
+            origins: Vec::new(),
+            more_origins: 0,
             spread: Vec::new(),
             warnings: Vec::new(),
             as_dtype,
@@ -186,7 +164,7 @@ impl Outcome {
 
     /// How it ended.
     pub fn status(&self) -> Status {
-        if !self.births.is_empty() || self.ranks.iter().any(|rank| rank.anomalies > 0) {
+        if !self.origins.is_empty() || self.ranks.iter().any(|rank| rank.anomalies > 0) {
             Status::Anomaly
         } else if !self.is_complete() {
             Status::Incomplete
@@ -214,7 +192,7 @@ impl Outcome {
 
     /// Where it began.
     pub fn culprit(&self) -> Option<&Finding> {
-        self.births.first()
+        self.origins.first()
     }
 
     /// What was excused.

@@ -6,15 +6,14 @@ use std::io::{self, BufWriter};
 
 use msprobe_dump::hash::FastMap;
 use msprobe_report::{
-    Answer, Block, Cell, Lane, Link, Mark, Node, Page, PageTable, SheetRows, Span, Timeline, Tone, Tree,
-    VecRows,
+    Block, Cell, Lane, Link, Mark, Node, Page, PageTable, SheetRows, Span, Timeline, Tone, Tree, VecRows,
 };
 
 use crate::causes::Cause;
 use crate::findings::{Finding, record_at};
 use crate::links::At;
+use crate::outcome::Outcome;
 use crate::outcome::text::{frames_to_show, said};
-use crate::outcome::{Outcome, Status};
 use crate::record::{Kinds, Record, Role};
 
 /// Marks per lane; more cannot be told apart.
@@ -26,22 +25,13 @@ const LATER_ARRIVALS: usize = 20;
 
 /// Writes the page.
 pub(crate) fn write_page(outcome: &Outcome, file: &mut File) -> io::Result<()> {
-    let births = VecRows::new(outcome.births.iter().map(birth_row).collect());
+    let origins = VecRows::new(outcome.origins.iter().map(origin_row).collect());
     let ranks = VecRows::new(rank_rows(outcome));
     let warnings = VecRows::new(warning_rows(outcome));
     let harmless = VecRows::new(harmless_rows(outcome));
     let chain = VecRows::new(chain_rows(outcome));
     let title = format!("Overflow report of {}", outcome.step.display());
-    let answer = Answer {
-        heading: title.clone(),
-        tone: match outcome.status() {
-            Status::Clean => Tone::Good,
-            Status::Warning | Status::Incomplete => Tone::Warning,
-            Status::Anomaly => Tone::Bad,
-        },
-        text: verdict(outcome),
-        facts: facts(outcome),
-    };
+    let answer = outcome.answer().block(&title, facts(outcome));
     let timeline = Drawing::of(outcome).timeline;
     let spread = spread_tree(&timeline);
     let mut blocks = vec![Block::Answer(answer), Block::Timeline(timeline)];
@@ -53,7 +43,7 @@ pub(crate) fn write_page(outcome: &Outcome, file: &mut File) -> io::Result<()> {
         let detail_columns = detail_columns.to_vec();
         blocks.push(Block::Table(PageTable { detail_columns, ..PageTable::new(name, headers, rows) }));
     };
-    add("Origins", &BIRTH_HEADERS, &births as &dyn SheetRows, &[6, 7, 8]);
+    add("Origins", &ORIGIN_HEADERS, &origins as &dyn SheetRows, &[6, 7, 8]);
     add("Spread", &["origin", "rank", "operation", "how"], &chain, &[]);
     add("Ranks", &["rank", "level", "records", "not finite", "first", "came by", "from rank"], &ranks, &[]);
     add("Early warnings", &["rank", "operation", "danger", "text"], &warnings, &[]);
@@ -61,29 +51,15 @@ pub(crate) fn write_page(outcome: &Outcome, file: &mut File) -> io::Result<()> {
     msprobe_report::write_page(&Page { title, blocks }, BufWriter::new(file))
 }
 
-const BIRTH_HEADERS: [&str; 9] =
+const ORIGIN_HEADERS: [&str; 9] =
     ["rank", "operation", "kind", "values", "phase", "parameter", "reason", "modules", "call stack"];
-
-fn verdict(outcome: &Outcome) -> String {
-    let mut lines = vec![outcome.headline()];
-    lines.extend(outcome.culprit().map(|culprit| culprit.reason.clone()));
-    lines.extend(outcome.culprit().and_then(|culprit| culprit.advice.clone()));
-    lines.join("\n")
-}
 
 fn facts(outcome: &Outcome) -> Vec<(String, String)> {
     let mut facts = vec![
         ("Ranks".to_owned(), outcome.ranks.len().to_string()),
-        ("Origins".to_owned(), (outcome.births.len() + outcome.more_births).to_string()),
+        ("Origins".to_owned(), (outcome.origins.len() + outcome.more_origins).to_string()),
         ("Communications".to_owned(), outcome.exchanges.to_string()),
     ];
-    if let Some(culprit) = outcome.culprit() {
-        let frame = frames_to_show(&culprit.stack).into_iter().next();
-        facts.extend(frame.map(|frame| ("Called at".to_owned(), frame.clone())));
-        if !culprit.modules.is_empty() {
-            facts.push(("Module".to_owned(), culprit.modules.join(" > ")));
-        }
-    }
     facts.extend(outcome.problems.iter().map(|problem| ("Problem".to_owned(), problem.clone())));
     facts
 }
@@ -92,17 +68,17 @@ fn text(text: impl Into<String>) -> Cell {
     Cell::Text(text.into())
 }
 
-fn birth_row(birth: &Finding) -> Vec<Cell> {
+fn origin_row(origin: &Finding) -> Vec<Cell> {
     vec![
-        Cell::Int(birth.rank.into()),
-        text(birth.operation.clone()),
-        text(birth.kind.name()),
-        text(said(birth.values)),
-        text(if birth.is_backward { "backward" } else { "forward" }),
-        text(birth.parameter.clone().unwrap_or_default()),
-        text(birth.reason.clone()),
-        text(birth.modules.join("\n")),
-        text(birth.stack.join("\n")),
+        Cell::Int(origin.rank.into()),
+        text(origin.operation.clone()),
+        text(origin.kind.as_str()),
+        text(said(origin.values)),
+        text(if origin.is_backward { "backward" } else { "forward" }),
+        text(origin.parameter.clone().unwrap_or_default()),
+        text(origin.reason.clone()),
+        text(origin.modules.join("\n")),
+        text(origin.stack.join("\n")),
     ]
 }
 
@@ -126,9 +102,9 @@ fn rank_rows(outcome: &Outcome) -> Vec<Vec<Cell>> {
 }
 
 fn chain_rows(outcome: &Outcome) -> Vec<Vec<Cell>> {
-    let hops = outcome.births.iter().flat_map(|birth| birth.chain.iter().map(move |hop| (birth, hop)));
-    hops.map(|(birth, hop)| {
-        let origin = format!("rank {} {}", birth.rank, birth.operation);
+    let hops = outcome.origins.iter().flat_map(|origin| origin.chain.iter().map(move |hop| (origin, hop)));
+    hops.map(|(origin, hop)| {
+        let origin = format!("rank {} {}", origin.rank, origin.operation);
         vec![text(origin), Cell::Int(hop.rank.into()), text(hop.operation.clone()), text(hop.how)]
     })
     .collect()
@@ -143,7 +119,7 @@ fn warning_rows(outcome: &Outcome) -> Vec<Vec<Cell>> {
         vec![
             Cell::Int(rank.into()),
             text(operation.clone()),
-            text(warning.danger.name()),
+            text(warning.danger.as_str()),
             text(sentence.clone()),
         ]
     })
@@ -155,7 +131,7 @@ fn harmless_rows(outcome: &Outcome) -> Vec<Vec<Cell>> {
     excused
         .filter_map(|excused| {
             let (rank, name) = outcome.excused_name(excused)?;
-            let rule = text(excused.rule.name());
+            let rule = text(excused.rule.as_str());
             Some(vec![rule, Cell::Int(rank.into()), text(name), Cell::Int(excused.count as i128)])
         })
         .collect()
@@ -350,17 +326,17 @@ impl<'a> Drawing<'a> {
         }
         let cause = self.outcome.picture.cause(at);
         let is_harmless = matches!(cause, Some(Cause::Harmless(_)));
-        let birth = self.outcome.births.iter().find(|birth| {
+        let origin = self.outcome.origins.iter().find(|origin| {
             is_origin
-                && *birth.operation == *record.name
-                && birth.rank == self.outcome.dumps[at.rank as usize].dir.rank
+                && *origin.operation == *record.name
+                && origin.rank == self.outcome.dumps[at.rank as usize].dir.rank
         });
         self.marks.insert(at, lane.marks.len());
         lane.marks.push(Mark {
             at: time,
             tone: if is_harmless { Tone::Warning } else { Tone::Bad },
             label: record.name.to_string(),
-            detail: detail(record, cause, birth),
+            detail: detail(record, cause, origin),
             is_origin,
         });
     }
@@ -404,7 +380,7 @@ fn layers(outcome: &Outcome) -> BTreeMap<u32, u64> {
         .collect()
 }
 
-fn detail(record: &Record, cause: Option<Cause>, birth: Option<&Finding>) -> String {
+fn detail(record: &Record, cause: Option<Cause>, origin: Option<&Finding>) -> String {
     let holds = |role| match record.kinds(role) {
         Kinds::NONE => "finite".to_owned(),
         kinds => said(kinds),
@@ -417,9 +393,9 @@ fn detail(record: &Record, cause: Option<Cause>, birth: Option<&Finding>) -> Str
     if let Some(Cause::Harmless(rule)) = cause {
         lines.push(format!("harmless: {}", rule.description()));
     }
-    if let Some(birth) = birth {
-        lines.insert(0, birth.reason.clone());
-        lines.extend(frames_to_show(&birth.stack).into_iter().next().cloned());
+    if let Some(origin) = origin {
+        lines.insert(0, origin.reason.clone());
+        lines.extend(frames_to_show(&origin.stack).into_iter().next().cloned());
     }
     lines.join("\n")
 }

@@ -126,7 +126,7 @@ impl Danger {
         [Danger::NearMaximum, Danger::Underflow, Danger::WouldOverflow, Danger::WouldUnderflow];
 
     /// Its name in JSON.
-    pub fn name(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Danger::NearMaximum => "near_maximum",
             Danger::Underflow => "underflow",

@@ -36,7 +36,7 @@ impl Rule {
     ];
 
     /// What it is called on the command line and in reports.
-    pub fn name(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Rule::Uninitialized => "uninitialized",
             Rule::ExplicitFill => "explicit-fill",
@@ -84,7 +84,7 @@ impl Rule {
 
     /// The rule of this name.
     pub fn named(name: &str) -> Option<Rule> {
-        Rule::ALL.into_iter().find(|rule| rule.name() == name)
+        Rule::ALL.into_iter().find(|rule| rule.as_str() == name)
     }
 }
 

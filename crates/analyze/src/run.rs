@@ -204,8 +204,8 @@ fn analyze_step(
     }
     outcome.phases = phases;
     let shown = picture.origins.len().min(MOST_TOLD);
-    outcome.more_births = picture.origins.len() - shown;
-    outcome.births =
+    outcome.more_origins = picture.origins.len() - shown;
+    outcome.origins =
         findings_of(&picture.origins[..shown], &picture, &ranks, &constructs, &mut outcome.problems);
     outcome.spread = picture.arrivals.iter().filter_map(|arrival| Spread::of(arrival, &ranks)).collect();
     outcome.exchanges = links.len();

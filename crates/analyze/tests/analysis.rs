@@ -85,8 +85,8 @@ fn look_at(step: &Path) -> Outcome {
     analyze(step, &Options::default(), &Silent).unwrap()
 }
 
-fn births(outcome: &Outcome) -> Vec<(u32, &str, &str)> {
-    outcome.births.iter().map(|birth| (birth.rank, &*birth.operation, birth.kind.name())).collect()
+fn origins(outcome: &Outcome) -> Vec<(u32, &str, &str)> {
+    outcome.origins.iter().map(|origin| (origin.rank, &*origin.operation, origin.kind.as_str())).collect()
 }
 
 fn without(rules: &[Rule]) -> Options {
@@ -112,12 +112,12 @@ fn rules_excuse_until_they_are_switched_off() {
         [Rule::Uninitialized, Rule::Uninitialized, Rule::Mask]
     );
     let outcome = analyze(dir.path(), &without(&[Rule::Uninitialized]), &Silent).unwrap();
-    assert_eq!(births(&outcome), [(0, "Torch.empty.0.forward", "produced")]);
+    assert_eq!(origins(&outcome), [(0, "Torch.empty.0.forward", "produced")]);
     // Without the rule for masks, the one for numbers given on purpose still holds: the softmax ends it.
     let outcome = analyze(dir.path(), &without(&[Rule::Mask]), &Silent).unwrap();
     assert_eq!(outcome.status(), Status::Clean);
     let outcome = analyze(dir.path(), &without(&[Rule::Mask, Rule::ExplicitFill]), &Silent).unwrap();
-    assert_eq!(births(&outcome), [(0, "Tensor.masked_fill.0.forward", "produced")]);
+    assert_eq!(origins(&outcome), [(0, "Tensor.masked_fill.0.forward", "produced")]);
 }
 
 #[test]
@@ -125,14 +125,14 @@ fn harm_that_goes_on_is_no_excuse() {
     let filled = format!("Torch.full.0.forward: > m4 | {FILL}");
     let dir = step(&[&[&filled, "Torch.mul.0.forward: m4 f4 > n4"]]);
     let outcome = look_at(dir.path());
-    assert_eq!(births(&outcome), [(0, "Torch.full.0.forward", "produced")]);
-    assert!(outcome.births[0].reason.contains("argument"), "{}", outcome.births[0].reason);
+    assert_eq!(origins(&outcome), [(0, "Torch.full.0.forward", "produced")]);
+    assert!(outcome.origins[0].reason.contains("argument"), "{}", outcome.origins[0].reason);
     let dir = step(&[&["Torch.empty.0.forward: > n9", "Torch.mul.0.forward: n9 f9 > n9"]]);
     let outcome = look_at(dir.path());
-    assert_eq!(births(&outcome), [(0, "Torch.mul.0.forward", "produced")]);
-    assert!(outcome.births[0].reason.contains("written"), "{}", outcome.births[0].reason);
+    assert_eq!(origins(&outcome), [(0, "Torch.mul.0.forward", "produced")]);
+    assert!(outcome.origins[0].reason.contains("written"), "{}", outcome.origins[0].reason);
     let dir = step(&[&[&filled, "Torch.softmax.0.forward: m4 > n4"]]);
-    assert_eq!(births(&look_at(dir.path())), [(0, "Torch.softmax.0.forward", "produced")]);
+    assert_eq!(origins(&look_at(dir.path())), [(0, "Torch.softmax.0.forward", "produced")]);
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn receive_buffers_count_only_without_their_rule() {
     let dir = step(&[&[to_1], &[from_0, "Torch.add.0.forward: f4 > f4"]]);
     assert_eq!(look_at(dir.path()).status(), Status::Clean);
     let outcome = analyze(dir.path(), &without(&[Rule::ReceiveBuffer]), &Silent).unwrap();
-    assert_eq!(births(&outcome), [(1, "Distributed.recv.0.forward", "input")]);
+    assert_eq!(origins(&outcome), [(1, "Distributed.recv.0.forward", "input")]);
 }
 
 #[test]
@@ -151,20 +151,20 @@ fn what_comes_from_a_rank_without_a_dump_is_said_once() {
                 [0, 1, 2], \"group_id\": \"ab\"}";
     let dir = step(&[&[call, "Torch.add.0.forward: n4 > n4"], &[call]]);
     let outcome = look_at(dir.path());
-    assert_eq!(births(&outcome), [(0, "Distributed.all_reduce.0.forward", "missing_rank")]);
-    assert!(outcome.births[0].reason.contains("rank 2"), "{}", outcome.births[0].reason);
+    assert_eq!(origins(&outcome), [(0, "Distributed.all_reduce.0.forward", "missing_rank")]);
+    assert!(outcome.origins[0].reason.contains("rank 2"), "{}", outcome.origins[0].reason);
     assert_eq!(outcome.spread.len(), 1);
     // With the third rank there and finite, the communication itself is to blame.
     write_rank(dir.path(), 2, &[call]);
-    assert_eq!(births(&look_at(dir.path())), [(0, "Distributed.all_reduce.0.forward", "communication")]);
+    assert_eq!(origins(&look_at(dir.path())), [(0, "Distributed.all_reduce.0.forward", "communication")]);
 }
 
 #[test]
 fn one_rank_of_many_cannot_blame_the_communication() {
     let dir = step(&[&["Distributed.all_reduce.0.forward: f4 > n4", "Torch.add.0.forward: n4 > n4"]]);
     let outcome = look_at(dir.path());
-    assert_eq!(births(&outcome), [(0, "Distributed.all_reduce.0.forward", "missing_rank")]);
-    assert!(outcome.births[0].reason.contains("no other rank"), "{}", outcome.births[0].reason);
+    assert_eq!(origins(&outcome), [(0, "Distributed.all_reduce.0.forward", "missing_rank")]);
+    assert!(outcome.origins[0].reason.contains("no other rank"), "{}", outcome.origins[0].reason);
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn a_dump_that_ends_early_and_a_rank_without_one_are_reported() {
     fs::remove_file(dir.path().join("rank0/construct.json")).unwrap();
     fs::remove_file(dir.path().join("rank0/stack.json")).unwrap();
     let outcome = look_at(dir.path());
-    assert_eq!(births(&outcome), [(0, "Torch.log.0.forward", "produced")]);
+    assert_eq!(origins(&outcome), [(0, "Torch.log.0.forward", "produced")]);
     assert_eq!(outcome.unreadable, [7]);
     for part in ["not written to its end", "rank 7", "construct.json", "stack"] {
         assert!(
@@ -206,9 +206,9 @@ fn posted_receives_that_wait_for_each_other_are_followed() {
     let one: Vec<&str> = one.iter().map(String::as_str).collect();
     let dir = step(&[&zero, &one]);
     let outcome = look_at(dir.path());
-    assert_eq!(births(&outcome), [(1, "Torch.log.0.forward", "produced")]);
+    assert_eq!(origins(&outcome), [(1, "Torch.log.0.forward", "produced")]);
     assert_eq!((outcome.spread[0].rank, outcome.spread[0].from_rank), (0, Some(1)));
-    let chain: Vec<&str> = outcome.births[0].chain.iter().map(|hop| &*hop.operation).collect();
+    let chain: Vec<&str> = outcome.origins[0].chain.iter().map(|hop| &*hop.operation).collect();
     assert_eq!(chain, ["Torch.log.0.forward", "Distributed.isend.0.forward", "Distributed.irecv.0.forward"]);
 }
 
@@ -220,9 +220,9 @@ fn backward_of_a_forward_that_was_not_finite_is_no_origin() {
         "Torch.sum.0.backward: f1 > f4",
         "Torch.exp.0.backward: f4 > n5",
     ]]);
-    assert_eq!(births(&look_at(dir.path())), [(0, "Torch.exp.0.forward", "produced")]);
+    assert_eq!(origins(&look_at(dir.path())), [(0, "Torch.exp.0.forward", "produced")]);
     let dir = step(&[&["Torch.sqrt.0.forward: f4 > f4", "Torch.sqrt.0.backward: f4 > i4"]]);
-    assert_eq!(births(&look_at(dir.path())), [(0, "Torch.sqrt.0.backward", "produced")]);
+    assert_eq!(origins(&look_at(dir.path())), [(0, "Torch.sqrt.0.backward", "produced")]);
 }
 
 #[test]
@@ -239,7 +239,7 @@ fn the_first_step_with_something_is_told_and_clean_ones_leave_no_files() {
     let output = root.path().join("out");
     let options = Options { output: Some(output.clone()), ..Options::default() };
     let outcome = analyze(root.path(), &options, &Silent).unwrap();
-    assert_eq!(births(&outcome), [(0, "Torch.log.0.forward", "produced")]);
+    assert_eq!(origins(&outcome), [(0, "Torch.log.0.forward", "produced")]);
     assert!(outcome.step.ends_with("step2"));
     assert_eq!(outcome.clean_steps.len(), 1);
     assert_eq!(fs::read_dir(&output).unwrap().count(), 3);
@@ -249,7 +249,7 @@ fn the_first_step_with_something_is_told_and_clean_ones_leave_no_files() {
     assert_eq!((outcome.status(), clean.exists()), (Status::Clean, false));
     // One rank by itself.
     let outcome = look_at(&root.path().join("step10/rank0"));
-    assert_eq!(births(&outcome), [(0, "Torch.exp.0.forward", "produced")]);
+    assert_eq!(origins(&outcome), [(0, "Torch.exp.0.forward", "produced")]);
 }
 
 #[test]
@@ -261,13 +261,13 @@ fn infinities_that_are_no_masks_are_told() {
         "Torch.isfinite.0.forward: m1 > f1",
         "Torch.ones_like.0.forward: m1 > f1",
     ]]);
-    assert_eq!(births(&look_at(dir.path())), [(0, "Torch.log.0.forward", "produced")]);
+    assert_eq!(origins(&look_at(dir.path())), [(0, "Torch.log.0.forward", "produced")]);
     // Scores that do not fit: the softmax is not to blame, whatever it makes of them.
     for result in ["f4", "n4"] {
         let softmax = format!("Torch.softmax.0.forward: m5 > {result}");
         let dir =
             step(&[&["Torch.matmul.0.forward: f4 f4 > m4", "Tensor.__mul__.0.forward: m4 > m5", &softmax]]);
-        assert_eq!(births(&look_at(dir.path())), [(0, "Torch.matmul.0.forward", "produced")]);
+        assert_eq!(origins(&look_at(dir.path())), [(0, "Torch.matmul.0.forward", "produced")]);
     }
     // A logarithm that is made an integer and chosen from later: positions of some models.
     let dir = step(&[&[
@@ -282,7 +282,7 @@ fn infinities_that_are_no_masks_are_told() {
 fn a_write_on_purpose_is_not_blamed_for_what_it_did_not_make() {
     let write = |number: usize| format!("Tensor.__setitem__.{number}.forward: f9 > | {FILL}");
     let dir = step(&[&[&write(0), &write(1), "Functional.linear.0.forward: n4 f4 > n4"]]);
-    assert_eq!(births(&look_at(dir.path())), [(0, "Functional.linear.0.forward", "input")]);
+    assert_eq!(origins(&look_at(dir.path())), [(0, "Functional.linear.0.forward", "input")]);
 }
 
 #[test]
@@ -299,7 +299,7 @@ fn causes_in_a_circle_still_have_an_origin() {
     let zero: Vec<&str> = zero.iter().map(String::as_str).collect();
     let one: Vec<&str> = one.iter().map(String::as_str).collect();
     let dir = step(&[&zero, &one]);
-    assert_eq!(births(&look_at(dir.path())), [(1, "Functional.linear.0.forward", "input")]);
+    assert_eq!(origins(&look_at(dir.path())), [(1, "Functional.linear.0.forward", "input")]);
 }
 
 #[test]
@@ -314,7 +314,7 @@ fn what_was_taken_for_harmless_and_does_harm_is_an_origin() {
     ]);
     let outcome = look_at(dir.path());
     assert_eq!(outcome.status(), Status::Anomaly);
-    assert_eq!(births(&outcome), [(0, "Distributed.broadcast.0.forward", "input")]);
+    assert_eq!(origins(&outcome), [(0, "Distributed.broadcast.0.forward", "input")]);
     assert_eq!((outcome.spread[0].rank, outcome.spread[0].from_rank), (1, Some(0)));
 }
 
@@ -327,7 +327,7 @@ fn dumps_without_their_beginning_are_paired_by_number() {
     let one: Vec<&str> = one.iter().map(String::as_str).collect();
     let dir = step(&[&zero, &one]);
     let outcome = look_at(dir.path());
-    assert_eq!(births(&outcome), [(0, "Torch.log.9.forward", "produced")]);
+    assert_eq!(origins(&outcome), [(0, "Torch.log.9.forward", "produced")]);
     assert_eq!((outcome.spread[0].rank, outcome.spread[0].from_rank), (1, Some(0)));
 }
 
@@ -335,7 +335,7 @@ fn dumps_without_their_beginning_are_paired_by_number() {
 fn a_rank_whose_dump_ends_before_the_call_gave_it() {
     let dir = step(&[&["Distributed.all_reduce.0.forward: f4 > n4"], &["Torch.log.0.forward: f4 > n4"]]);
     let outcome = look_at(dir.path());
-    assert_eq!(births(&outcome), [(1, "Torch.log.0.forward", "produced")]);
+    assert_eq!(origins(&outcome), [(1, "Torch.log.0.forward", "produced")]);
     assert_eq!(outcome.spread[0].from_rank, Some(1));
 }
 
@@ -348,9 +348,9 @@ fn without_inputs_only_the_first_is_blamed() {
     let text = format!("{{\"task\": \"statistics\", \"data\": {{{}}}}}", records.join(", "));
     fs::write(dir.path().join("rank0/dump.json"), text).unwrap();
     let outcome = look_at(dir.path());
-    assert_eq!(births(&outcome), [(0, "Torch.log.0.forward", "produced")]);
-    assert!(outcome.births[0].reason.contains("not recorded"), "{}", outcome.births[0].reason);
-    assert_eq!(outcome.births[0].chain.len(), 3);
+    assert_eq!(origins(&outcome), [(0, "Torch.log.0.forward", "produced")]);
+    assert!(outcome.origins[0].reason.contains("not recorded"), "{}", outcome.origins[0].reason);
+    assert_eq!(outcome.origins[0].chain.len(), 3);
 }
 
 #[test]
@@ -369,8 +369,9 @@ fn many_origins_are_counted_and_leave_a_page_of_bounded_size() {
     let output = dir.path().join("out");
     let options = Options { output: Some(output), ..Options::default() };
     let outcome = analyze(dir.path(), &options, &Silent).unwrap();
-    assert_eq!(outcome.births.len() + outcome.more_births, 10_000);
-    assert!(outcome.lines().len() < 60, "{}", outcome.lines().len());
+    assert_eq!(outcome.origins.len() + outcome.more_origins, 10_000);
+    let lines = outcome.answer().text(&outcome.sections()).lines().count();
+    assert!(lines < 60, "{lines}");
     let page = outcome.files.iter().find(|path| path.extension().is_some_and(|end| end == "html")).unwrap();
     assert!(fs::metadata(page).unwrap().len() < 1 << 20);
 }
@@ -424,18 +425,18 @@ proptest! {
         let outcome = analyze(dir.path(), &options, &Silent).unwrap();
         let again = look_at(dir.path());
         // As text: NaN is no number to compare.
-        prop_assert_eq!(format!("{:?}", outcome.births), format!("{:?}", again.births));
+        prop_assert_eq!(format!("{:?}", outcome.origins), format!("{:?}", again.origins));
         prop_assert_eq!(&outcome.spread, &again.spread);
-        for birth in &outcome.births {
-            prop_assert_eq!(&birth.chain[0].operation, &birth.operation);
+        for origin in &outcome.origins {
+            prop_assert_eq!(&origin.chain[0].operation, &origin.operation);
         }
         let is_bad = |word: &str| word.len() == 2 && word.starts_with(['n', 'i', 'm']);
         if !ranks.iter().flatten().flat_map(|line| line.split_whitespace()).any(is_bad) {
             prop_assert!(matches!(outcome.status(), Status::Clean | Status::Incomplete));
         }
-        prop_assert!(!outcome.lines().is_empty());
+        prop_assert!(!outcome.answer().headline.is_empty());
         // Whatever is called polluted has somebody to blame.
         let is_polluted = outcome.ranks.iter().any(|rank| rank.anomalies > 0);
-        prop_assert_eq!(is_polluted, !outcome.births.is_empty());
+        prop_assert_eq!(is_polluted, !outcome.origins.is_empty());
     }
 }

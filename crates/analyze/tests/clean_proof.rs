@@ -396,14 +396,16 @@ fn what_was_not_measured_is_counted_and_named() {
     fs::remove_dir_all(root.path().join("step0/rank1")).unwrap();
     let outcome = analyze(&root.path().join("step0"), &Options::default(), &Silent).unwrap();
     assert_eq!(outcome.status(), Status::Incomplete);
-    let lines = outcome.lines();
+    let text = outcome.answer().text(&outcome.sections());
+    let lines: Vec<&str> = text.lines().collect();
     assert_eq!(
         lines[0],
-        "incomplete: no NaN and no Inf in what was measured on 2 ranks, but 4 values were not measured, there is no dump \
+        "Incomplete: no NaN and no Inf in what was measured on 2 ranks, but 4 values were not measured, there is no dump \
          of 1 rank"
     );
-    let first = "  rank 0: 2 values, the first Torch.exp.0.forward: output 0 has no Max and Min";
-    assert!(lines.iter().any(|line| line == first), "{lines:?}");
+    let first = "    rank 0: Torch.exp.0.forward: output 0 has no Max and Min";
+    assert!(lines.contains(&first), "{text}");
+    assert!(lines.contains(&"  4 values of which nobody can say that they are finite"), "{text}");
     let report: Value = serde_json::from_str(&outcome.json()).unwrap();
     assert_eq!((&report["status"], &report["unmeasured"]), (&json!("incomplete"), &json!(4)));
     assert_eq!((&report["missing_ranks"], &report["complete"]), (&json!([1]), &json!(false)));
@@ -446,7 +448,7 @@ fn analyzed(data: &Value, rules: Rules) -> Outcome {
 }
 
 fn told(outcome: &Outcome) -> Vec<(&str, &str)> {
-    outcome.births.iter().map(|birth| (&*birth.operation, birth.kind.name())).collect()
+    outcome.origins.iter().map(|origin| (&*origin.operation, origin.kind.as_str())).collect()
 }
 
 fn excused(outcome: &Outcome) -> Vec<Rule> {
@@ -460,8 +462,8 @@ fn parameters_are_told_once_though_results_are_finite() {
     let data = json!({"Module.fc.Linear.forward.0": call, "Module.fc.Linear.forward.1": call});
     let outcome = analyzed(&data, Rules::default());
     assert_eq!(told(&outcome), [("Module.fc.Linear.forward.0", "parameter")]);
-    assert_eq!(outcome.births[0].parameter.as_deref(), Some("fc.weight"));
-    assert!(outcome.births[0].reason.ends_with("its results are finite"), "{}", outcome.births[0].reason);
+    assert_eq!(outcome.origins[0].parameter.as_deref(), Some("fc.weight"));
+    assert!(outcome.origins[0].reason.ends_with("its results are finite"), "{}", outcome.origins[0].reason);
     assert_eq!(outcome.ranks[0].anomalies, 2);
 }
 
@@ -478,7 +480,7 @@ fn what_comes_from_nowhere_is_told_or_listed() {
     let outcome = analyzed(&made, Rules::default());
     assert_eq!(told(&outcome), [("Torch.log.0.forward", "produced")]);
     assert_eq!(outcome.absorbed().0, 2);
-    assert!(outcome.lines().iter().any(|line| line.starts_with("Also not finite on the way in")));
+    assert!(outcome.answer().text(&outcome.sections()).contains("\nAlso not finite on the way in"));
     // Calls that are made for it, and the module around.
     let replaced =
         json!({"Torch.nan_to_num.0.forward": call(json!(NAN)), "Module.a.A.forward.0": call(json!(NAN))});
@@ -522,7 +524,7 @@ fn what_buffers_held_is_listed() {
     let received = json!({"input_args": [made_of(json!(NAN)), rank], "output": [made_of(json!(2.0))]});
     let outcome = analyzed(&json!({"Distributed.recv.0.forward": received}), Rules::default());
     assert_eq!(excused(&outcome), [Rule::ReceiveBuffer]);
-    assert!(outcome.births.is_empty());
+    assert!(outcome.origins.is_empty());
 }
 
 #[test]
@@ -551,5 +553,6 @@ fn directories_with_a_dump_beside_steps_are_named() {
     }
     let outcome = analyze(root.path(), &Options::default(), &Silent).unwrap();
     assert_eq!((outcome.status(), outcome.left_out.len()), (Status::Incomplete, 2));
-    assert!(outcome.lines().iter().any(|line| line.contains("stepX is left out")), "{:?}", outcome.lines());
+    let text = outcome.answer().text(&outcome.sections());
+    assert!(text.contains("stepX is left out"), "{text}");
 }

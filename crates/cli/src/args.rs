@@ -29,6 +29,21 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
+/// Where results go.
+#[derive(Debug, Args)]
+pub(crate) struct OutputDir {
+    /// Directory for results; made if it is not there.
+    #[arg(
+        id = "output_path",
+        short = 'o',
+        long = "output_path",
+        visible_alias = "output-path",
+        value_name = "DIR",
+        default_value = "./output"
+    )]
+    pub(crate) dir: PathBuf,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Compare(Box<CompareArgs>),

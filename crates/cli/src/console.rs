@@ -8,7 +8,7 @@ use msprobe_report::console::{Console, Level};
 use msprobe_report::error::{Code, CompareError};
 
 use crate::progress::bytes_bar;
-use crate::{Status, logging};
+use crate::{Exit, logging};
 
 /// The log of the command, and a progress bar while there is something to wait for.
 #[derive(Default)]
@@ -69,7 +69,7 @@ impl Console for Terminal {
 }
 
 /// Says why nothing was compared: in the log, where users of the tool look for it, and what to do about it.
-pub(crate) fn refuse(error: &CompareError, console: &Terminal) -> Status {
+pub(crate) fn refuse(error: &CompareError, console: &Terminal) -> Exit {
     error.announce(console);
     if !logging::shows_errors() || error.code == Code::BrokenJson {
         logging::print_error(&error.message, None);
@@ -77,5 +77,5 @@ pub(crate) fn refuse(error: &CompareError, console: &Terminal) -> Status {
     if let Some(hint) = &error.hint {
         logging::print_hint(hint);
     }
-    Status::Failed
+    Exit::Failed
 }

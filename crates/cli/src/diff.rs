@@ -1,21 +1,24 @@
 //! `msprobe diff`: two tensor files, tensor by tensor.
 
+mod answer;
+
 use std::cmp::Ordering;
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 
 use anyhow::Result;
-use msprobe_report::{Cell, Column, Row, Table, Tone, short_number};
+use msprobe_report::answer::{Section, Status};
+use msprobe_report::{Cell, Column, Row, Table, Tone};
 use msprobe_tensor::files::{Format, PlainValue, TensorFile};
 use msprobe_tensor::{PairMetrics, TensorView, compare_pair};
 use rayon::prelude::*;
 use serde_json::json;
 use tracing::debug;
 
-use crate::Status;
+use crate::Exit;
 use crate::args::{DiffArgs, OutputFormat};
 use crate::inspect::{reason, select};
-use crate::output::{Results, display_name, name_bare_tensors, tensors, unravel};
+use crate::output::{Results, display_name, name_bare_tensors, print_answer, tensors, unravel};
 use crate::progress::bytes_bar;
 
 const COLUMNS: [Column; 19] = [
@@ -57,21 +60,22 @@ enum Outcome {
 
 impl Outcome {
     /// What it makes of the answer.
-    fn status(self) -> Answer {
+    fn status(self) -> Status {
         match self {
             Outcome::Unreadable | Outcome::OnlyInA | Outcome::OnlyInB | Outcome::Unclaimed => {
-                Answer::Incomplete
+                Status::Incomplete
             }
             Outcome::ShapeDiffers
             | Outcome::NonFiniteDiffers
             | Outcome::ValuesDiffer
             | Outcome::DtypeDiffers
-            | Outcome::PlainDiffers => Answer::Diverged,
-            Outcome::Same => Answer::Identical,
+            | Outcome::PlainDiffers => Status::Diverged,
+            Outcome::Same => Status::Identical,
         }
     }
 
-    fn text(self) -> &'static str {
+    /// Its name in tables and JSON.
+    fn as_str(self) -> &'static str {
         match self {
             Outcome::Unreadable => "unreadable",
             Outcome::OnlyInA => "only in A",
@@ -95,46 +99,6 @@ impl Outcome {
     }
 }
 
-/// How two files compare, from best to worst.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Answer {
-    /// Everything of both was read and paired, and is equal.
-    Identical,
-    /// Nothing differs, but not everything could be compared.
-    Incomplete,
-    /// Something differs.
-    Diverged,
-    /// Nothing could be read.
-    Failed,
-}
-
-impl Answer {
-    fn of(compared: &[Compared]) -> Answer {
-        let is_unreadable = |pair: &Compared| pair.outcome == Outcome::Unreadable;
-        if !compared.is_empty() && compared.iter().all(is_unreadable) {
-            return Answer::Failed;
-        }
-        compared.iter().map(|pair| pair.outcome.status()).max().unwrap_or(Answer::Identical)
-    }
-
-    fn as_str(self) -> &'static str {
-        match self {
-            Answer::Identical => "identical",
-            Answer::Incomplete => "incomplete",
-            Answer::Diverged => "diverged",
-            Answer::Failed => "failed",
-        }
-    }
-
-    fn exit(self) -> Status {
-        match self {
-            Answer::Identical => Status::Ok,
-            Answer::Incomplete | Answer::Diverged => Status::Differs,
-            Answer::Failed => Status::Failed,
-        }
-    }
-}
-
 /// One name on either side or both.
 struct Pair {
     name: String,
@@ -150,11 +114,11 @@ struct Compared {
     name: String,
 }
 
-pub(crate) fn run(args: &DiffArgs) -> Result<Status> {
+pub(crate) fn run(args: &DiffArgs) -> Result<Exit> {
     let (a, b) = (TensorFile::open(&args.a)?, TensorFile::open(&args.b)?);
     let (compared, equal_plain) = compare_files(&a, &b, &args.tensors)?;
-    let answer = Answer::of(&compared);
-    let verdict = verdict(answer, &compared, equal_plain);
+    let answer = answer::answer(&compared, equal_plain, &args.a);
+    let status = answer.status;
     let shown = args.top.unwrap_or(usize::MAX);
     let one_of = |side: &str, path: &Path, file: &TensorFile| {
         format!("{side}: {} ({}, {})", path.display(), file.format(), tensors(file.entries().len()))
@@ -163,19 +127,23 @@ pub(crate) fn run(args: &DiffArgs) -> Result<Status> {
     if compared.len() > shown {
         heading.push(format!("showing the worst {shown} of {}", compared.len()));
     }
+    let verdict = format!("{}: {}", status.as_str(), answer::sentence(&compared, equal_plain));
     let mut table = Table {
         columns: COLUMNS.to_vec(),
         rows: compared.into_iter().take(shown).map(|pair| pair.row).collect(),
     };
     if args.output.format == OutputFormat::Text {
         tidy_for_reading(&mut table);
+        print_answer(&answer, &[Section::lines("", heading), Section::table("", table)])?;
+        return Ok(status.exit());
     }
     let results = Results {
         facts: vec![
             ("a", json!(args.a.display().to_string())),
             ("b", json!(args.b.display().to_string())),
-            ("status", json!(answer.as_str())),
+            ("status", json!(status.as_str())),
             ("verdict", json!(verdict)),
+            ("answer", answer.to_json()),
         ],
         rows_key: "tensors",
         heading,
@@ -183,7 +151,7 @@ pub(crate) fn run(args: &DiffArgs) -> Result<Status> {
         verdict,
     };
     results.print(args.output.format)?;
-    Ok(answer.exit())
+    Ok(status.exit())
 }
 
 /// Everything of two files, or some tensors of them, worst first; and how many values besides tensors are equal.
@@ -278,7 +246,7 @@ fn unclaimed(file: &TensorFile) -> Option<Compared> {
 
 /// A row about something that is no pair of tensors.
 fn without_metrics(name: &str, outcome: Outcome, text: String) -> Compared {
-    let mut cells = vec![Cell::Text(name.to_owned()), Cell::Text(outcome.text().to_owned())];
+    let mut cells = vec![Cell::Text(name.to_owned()), Cell::Text(outcome.as_str().to_owned())];
     cells.resize(COLUMNS.len() - 1, Cell::Empty);
     cells.push(Cell::Text(text));
     Compared { outcome, metrics: None, row: Row { cells, tone: outcome.tone() }, name: name.to_owned() }
@@ -346,7 +314,7 @@ fn compare(a: &TensorFile, b: &TensorFile, pair: &Pair) -> Compared {
         }
     }
     let (view_a, view_b) = (view_a.ok().flatten(), view_b.ok().flatten());
-    let mut cells = vec![Cell::Text(pair.name.clone()), Cell::Text(outcome.text().to_owned())];
+    let mut cells = vec![Cell::Text(pair.name.clone()), Cell::Text(outcome.as_str().to_owned())];
     cells.extend([&view_a, &view_b].map(|view| match view {
         Some(view) => Cell::Text(view.dtype().to_string()),
         None => Cell::Empty,
@@ -410,59 +378,6 @@ fn relative_distance(metrics: &PairMetrics) -> f64 {
 fn worst_first(x: &Compared, y: &Compared) -> Ordering {
     let distance = |pair: &Compared| pair.metrics.as_ref().map_or(0.0, relative_distance);
     x.outcome.cmp(&y.outcome).then_with(|| distance(y).total_cmp(&distance(x)))
-}
-
-fn verdict(answer: Answer, compared: &[Compared], equal_plain: usize) -> String {
-    let differing = compared.iter().filter(|pair| pair.outcome != Outcome::Same).count();
-    let Some(worst) = compared.first().filter(|_| differing > 0) else {
-        let besides = match equal_plain {
-            0 => String::new(),
-            1 => ", and 1 value besides".to_owned(),
-            count => format!(", and {count} values besides"),
-        };
-        return match compared.len() {
-            0 => format!("identical: no tensors on either side{besides}"),
-            count => format!("identical: {}, every value equal{besides}", tensors(count)),
-        };
-    };
-    let name = display_name(&worst.name);
-    let evidence = match (&worst.metrics, worst.outcome) {
-        (Some(metrics), Outcome::ValuesDiffer) => format!(
-            "{name}, relative distance {}, max abs error {}, cosine {}",
-            short_number(relative_distance(metrics)),
-            short_number(metrics.max_abs_error),
-            short_number(metrics.cosine())
-        ),
-        _ => format!("{name}, {}", worst.outcome.text()),
-    };
-    let (word, total) = (answer.as_str(), compared.len());
-    format!("{word}: {differing} of {total} not equal ({}); worst: {evidence}", breakdown(compared))
-}
-
-fn count(compared: &[Compared], outcome: Outcome) -> usize {
-    compared.iter().filter(|pair| pair.outcome == outcome).count()
-}
-
-/// How many differ in which way, worst first.
-fn breakdown(compared: &[Compared]) -> String {
-    let ways = [
-        (Outcome::Unreadable, "unreadable"),
-        (Outcome::OnlyInA, "only in A"),
-        (Outcome::OnlyInB, "only in B"),
-        (Outcome::ShapeDiffers, "in shape"),
-        (Outcome::NonFiniteDiffers, "in NaN/Inf"),
-        (Outcome::ValuesDiffer, "in values"),
-        (Outcome::DtypeDiffers, "in dtype only"),
-        (Outcome::PlainDiffers, "in what is no tensor"),
-        (Outcome::Unclaimed, "with bytes of no tensor"),
-    ];
-    let counted = ways.map(|(outcome, text)| (count(compared, outcome), text));
-    let told: Vec<String> = counted
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, text)| format!("{count} {text}"))
-        .collect();
-    told.join(", ")
 }
 
 /// Leaves out of the text what says nothing: columns that agree everywhere, and empty ones.

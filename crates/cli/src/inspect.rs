@@ -11,7 +11,7 @@ use tracing::debug;
 use crate::args::{InspectArgs, OutputFormat};
 use crate::output::{Results, count_cell, human_size, name_bare_tensors, number_cell, tensors};
 use crate::progress::bytes_bar;
-use crate::{Status, WithHint};
+use crate::{Exit, WithHint};
 
 const COLUMNS: [Column; 13] = [
     Column::text("name", "name"),
@@ -35,7 +35,7 @@ struct Measured {
     crc32: u32,
 }
 
-pub(crate) fn run(args: &InspectArgs) -> Result<Status> {
+pub(crate) fn run(args: &InspectArgs) -> Result<Exit> {
     let file = TensorFile::open(&args.file)?;
     debug!("{} is a {} file with {}", args.file.display(), file.format(), tensors(file.entries().len()));
     let selected = select(&file, &args.tensors)?;
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &InspectArgs) -> Result<Status> {
         table,
     };
     results.print(args.output.format)?;
-    Ok(if failures == 0 { Status::Ok } else { Status::Failed })
+    Ok(if failures == 0 { Exit::Ok } else { Exit::Failed })
 }
 
 /// Positions of the tensors asked for; all of them when none is named.

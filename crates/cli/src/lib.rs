@@ -16,54 +16,38 @@ mod signals;
 
 use std::ffi::OsString;
 use std::io;
-use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 use msprobe_tensor::files::FileError;
 
 use args::{Cli, Command};
 
-/// How a command ended; the number is the exit code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
-    /// Done; nothing differs.
-    Ok = 0,
-    /// Done; differences were found.
-    Differs = 1,
-    /// Wrong usage, or input that could not be read in full.
-    Failed = 2,
-}
-
-impl From<Status> for ExitCode {
-    fn from(status: Status) -> ExitCode {
-        ExitCode::from(status as u8)
-    }
-}
+pub use msprobe_report::answer::Exit;
 
 /// Runs a command line as [`run`] does in a process that does nothing else: a signal that ends it takes unfinished files
 /// along.
-pub fn run_process(args: impl IntoIterator<Item = OsString>) -> Status {
+pub fn run_process(args: impl IntoIterator<Item = OsString>) -> Exit {
     signals::end_tidily();
     run(args)
 }
 
 /// Runs a command line, the first argument being the program's name. Reports errors itself.
-pub fn run(args: impl IntoIterator<Item = OsString>) -> Status {
+pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
     let args: Vec<OsString> = args.into_iter().collect();
-    if asks_for_help_by_saying_little(&args) {
+    if has_no_command(&args) {
         let _ = Cli::command().print_help();
-        return Status::Ok;
+        return Exit::Ok;
     }
     if let Some(answer) = missing::answer(&args) {
         report(&answer.into());
-        return Status::Failed;
+        return Exit::Failed;
     }
     let cli = match Cli::try_parse_from(compare::spell_out(args)) {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version arrive here too, with exit code 0. A closed pipe is no failure.
             let _ = error.print();
-            return if error.use_stderr() { Status::Failed } else { Status::Ok };
+            return if error.use_stderr() { Exit::Failed } else { Exit::Ok };
         }
     };
     logging::init();
@@ -78,17 +62,17 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Status {
         Command::Diff(args) => diff::run(&args),
     };
     match result {
-        Ok(status) => status,
-        Err(error) if is_broken_pipe(&error) => Status::Ok,
+        Ok(exit) => exit,
+        Err(error) if is_broken_pipe(&error) => Exit::Ok,
         Err(error) => {
             report(&error);
-            Status::Failed
+            Exit::Failed
         }
     }
 }
 
 /// `msprobe`, and `msprobe -f pytorch` without a command.
-fn asks_for_help_by_saying_little(args: &[OsString]) -> bool {
+fn has_no_command(args: &[OsString]) -> bool {
     match args {
         [_] => true,
         [_, flag, _] => flag == "-f" || flag == "--framework",

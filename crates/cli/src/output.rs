@@ -2,12 +2,21 @@
 
 use std::io::{self, IsTerminal, StdoutLock, Write};
 
+use msprobe_report::answer::{Answer, Section};
 use msprobe_report::{Cell, Table, Visible, rows_as_json, write_csv, write_text, write_visible_lines};
 use msprobe_tensor::{Number, TensorView};
 use serde_json::Value;
 
 use crate::args::OutputFormat;
 use crate::logging::use_color;
+
+/// The answer of a command, in colour where a person reads it.
+pub(crate) fn print_answer(answer: &Answer, sections: &[Section]) -> io::Result<()> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let color = out.get_ref().is_terminal() && use_color();
+    answer.write(sections, color, &mut out)?;
+    out.flush()
+}
 
 /// What a command has to say in the end.
 pub(crate) struct Results {

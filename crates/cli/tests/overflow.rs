@@ -37,15 +37,16 @@ fn a_pipeline_of_three_ranks() {
     let report = stdout.split("\nResults are in out:").next().unwrap();
     assert_eq!(
         report,
-        "Inf first made by Torch.exp.0.forward on rank 0\n\
+        "Anomaly: Inf first made by Torch.exp.0.forward on rank 0\n\
          \n\
-         Culprit  rank 0  Torch.exp.0.forward  (forward)\n  \
-           its inputs and parameters are finite, its output is not\n  \
+         Culprit  Torch.exp.0.forward  (forward)\n  \
+           reason     its inputs and parameters are finite, its output is not\n  \
            module     Module.net.Net.forward.0 > Module.net.layer.Linear.forward.0\n  \
-           input.0    float32 [2, 2]  Max 1  Min -1  Mean 0.1  Norm 2\n  \
-           output.0   float32 [2, 2]  Max inf  Min -1  Mean inf  Norm inf\n  \
+           evidence   input.0    float32 [2, 2]  Max 1  Min -1  Mean 0.1  Norm 2\n             \
+                      output.0   float32 [2, 2]  Max inf  Min -1  Mean inf  Norm inf\n  \
            called at  File model.py, line 12, in forward, y = self.layer(x)\n             \
                       File train.py, line 3, in <module>, loss = net(x)\n\
+         \n\
          Spread\n  \
            rank 0  Torch.exp.0.forward  (produced)\n  \
            rank 0  Distributed.isend.1.forward\n  \
@@ -53,13 +54,18 @@ fn a_pipeline_of_three_ranks() {
            rank 1  Functional.gelu.1.forward\n  \
            rank 1  Distributed.send.0.forward\n  \
            rank 2  Distributed.recv.0.forward  (arrived)\n\
+         \n\
          First on the other ranks\n  \
            rank 1: Distributed.irecv.1.forward, from rank 0 (Distributed.isend.1.forward)\n  \
            rank 2: Distributed.recv.0.forward, from rank 1 (Distributed.send.0.forward)\n\
+         \n\
          Records that are not finite\n  \
            rank 0: 2 of 4 (50.0 %)\n  \
            rank 1: 3 of 5 (60.0 %)\n  \
-           rank 2: 2 of 3 (66.7 %)\n"
+           rank 2: 2 of 3 (66.7 %)\n\
+         \n\
+         Next  collect again with \"task\": \"tensor\" and \"list\": [\"Module.net.layer.Linear.forward.0\"], to see which \
+         elements\n"
     );
     let left = ["anomaly_analyze_.json", "overflow_report_.html", "overflow_report_.json"];
     assert_eq!(files(&directory.path().join("out")), left);
@@ -74,7 +80,7 @@ fn nothing_found_leaves_nothing() {
     assert_eq!(code, 0);
     assert_eq!(
         stdout,
-        "no harmful NaN or Inf on 2 ranks\n\
+        "Clean: no harmful NaN or Inf on 2 ranks\n\n\
          Harmless by rule (--no-rule NAME to count it)\n  \
            uninitialized: 2 records, first Torch.empty.0.forward on rank 0\n"
     );
@@ -112,7 +118,7 @@ fn values_that_would_not_fit_are_early_warnings() {
     );
     fs::write(rank.join("dump.json"), dump).unwrap();
     let (code, stdout, _) = msprobe(directory.path(), &["overflow_check", "-i", "step0"]);
-    assert_eq!((code, stdout.as_str()), (0, "no NaN and no Inf on 1 rank\n"));
+    assert_eq!((code, stdout.as_str()), (0, "Clean: no NaN and no Inf on 1 rank\n"));
     let (code, stdout, _) =
         msprobe(directory.path(), &["overflow_check", "-i", "step0", "--as-dtype", "fp16"]);
     assert_eq!(code, 0);

@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use msprobe_dump::config::{Config, Level, SummaryMode, Task};
 use msprobe_dump::filter::{Filter, Unmatched};
+use msprobe_dump::framework::Framework;
 use msprobe_dump::write::{Header, RecordId, SavedFile, StepSink, TensorPool};
 use msprobe_tensor::{Statistics, TensorView, memory};
 
@@ -18,7 +19,6 @@ use crate::backward::BackwardPasses;
 use crate::encoder::Saving;
 use crate::flight::Flight;
 use crate::fragment::{Body, Fill, Nothing};
-use crate::framework::Framework;
 use crate::gradients::GradientRecord;
 use crate::health::{Alarm, Watch};
 use crate::modules::{ModuleId, Modules, Pass, Running};
@@ -96,7 +96,7 @@ pub(crate) struct Deferred {
     /// Only if the flight recorder is on.
     name: String,
     body: Body,
-    /// Figures that may be a reason to write.
+    /// Measurements that may be a reason to write.
     tickets: Vec<usize>,
 }
 

@@ -31,7 +31,7 @@ pub enum Saving {
 
 /// What is known of a tensor's elements.
 #[derive(Debug, Clone, Copy)]
-pub enum Figures<'a> {
+pub enum ElementFigures<'a> {
     /// Everything that is asked for.
     Known(&'a Measured),
     /// An accelerator is still computing; the ticket is the caller's.
@@ -52,7 +52,7 @@ pub struct TensorValue<'a> {
     /// How numbers are written.
     pub style: NumberStyle,
     /// Statistics and checksum.
-    pub figures: Figures<'a>,
+    pub figures: ElementFigures<'a>,
     /// Where the elements of a distributed tensor lie: its mesh and placements, encoded by
     /// [`Encoder::placement`].
     pub placement: Option<&'a Placement>,
@@ -286,7 +286,7 @@ impl Encoder {
         }
         json.end_array();
         let crc32 = match tensor.figures {
-            Figures::Known(measured) => {
+            ElementFigures::Known(measured) => {
                 let health = Health::of(&measured.stats);
                 if health > Health::Finite {
                     self.findings.note(Part::of(&self.path), health);
@@ -294,7 +294,7 @@ impl Encoder {
                 write_statistics(json, &measured.stats, tensor.style, tensor.shape.is_empty());
                 measured.crc32
             }
-            Figures::Deferred(ticket) => {
+            ElementFigures::Deferred(ticket) => {
                 self.fragment.push_statistics_hole(json.len(), ticket, depth, Part::of(&self.path));
                 None
             }

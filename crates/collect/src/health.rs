@@ -170,7 +170,7 @@ const NOWHERE: &[Part] = &[];
 pub(crate) struct Alarm {
     /// It is.
     pub(crate) is_raised: bool,
-    /// Figures that an accelerator owes, and that may make it one.
+    /// Measurements that an accelerator owes, and that may make it one.
     pub(crate) tickets: Vec<usize>,
 }
 
@@ -223,7 +223,7 @@ impl Watch {
         alarm
     }
 
-    /// Figures that have come from an accelerator.
+    /// Measurements that have come from an accelerator.
     pub(crate) fn figures(self, stats: &Statistics) -> bool {
         self.is_bad(Health::of(stats))
     }

@@ -12,7 +12,6 @@ mod collector;
 mod encoder;
 mod flight;
 mod fragment;
-mod framework;
 mod gradients;
 mod health;
 mod measure;
@@ -28,14 +27,14 @@ pub use api_events::{ApiCall, ApiId};
 pub use backward::{BackwardBegin, Since};
 pub use collector::{Collector, Finished, StepPlace};
 pub use encoder::{
-    Encoded, Encoder, Figures, Form, LeafPlace, MAX_DEPTH, Placement, PlacementKind, Saving, TensorValue,
-    TooDeep,
+    ElementFigures, Encoded, Encoder, Form, LeafPlace, MAX_DEPTH, Placement, PlacementKind, Saving,
+    TensorValue, TooDeep,
 };
 pub use flight::Occasion;
-pub use framework::Framework;
 pub use measure::{Measured, NumberStyle, measure};
 pub use module_events::ModuleCall;
 pub use modules::{ModuleId, Pass};
+pub use msprobe_dump::framework::Framework;
 pub use notices::{GivenHealth, Notice};
 pub use stacks::{FrameKey, StackId, StackRef, Stacks};
 pub use variables::Variable;

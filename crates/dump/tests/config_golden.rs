@@ -76,7 +76,7 @@ fn every_recorded_configuration_has_the_recorded_outcome() {
         let name = expected.remove("name").unwrap();
         let text = expected.remove("config").unwrap().to_string();
         let kwargs = expected.remove("kwargs").unwrap();
-        let outcome = outcome(Config::from_json(&text, &overrides(&kwargs)));
+        let outcome = outcome(Config::from_json(&text, &overrides(&kwargs), &golden::framework()));
         assert_eq!(outcome, Value::Object(expected), "{name}");
     }
 }

@@ -101,7 +101,7 @@ fn recorded(dump: &Value) -> BTreeMap<&str, Kept> {
 
 fn config(case: &str) -> Config {
     let text = golden::json(&format!("{case}/config.json")).to_string();
-    Config::from_json(&text, &Overrides::default()).unwrap().config
+    Config::from_json(&text, &Overrides::default(), &golden::framework()).unwrap().config
 }
 
 #[test]

@@ -28,8 +28,9 @@ use msprobe_report::paths::{make_directory, make_directory_in, publish};
 
 pub use self::measure::{Count, Similarities};
 pub use self::names::file_stem;
-pub use self::outcome::{Outcome, RankOutcome, Status};
+pub use self::outcome::{Outcome, RankOutcome};
 pub use self::verdict::{Curve, Finding, RankVerdict, Reason, Thresholds};
+pub use msprobe_report::answer::Status;
 
 use self::find::{common_directories, has_numbered, parameters};
 
@@ -57,7 +58,7 @@ impl FromStr for Pictures {
                 .strip_prefix("worst:")
                 .and_then(|count| count.parse().ok())
                 .map(Pictures::Worst)
-                .ok_or_else(|| format!("{text:?} is none of all, worst:N and none")),
+                .ok_or_else(|| format!("give all, worst:N or none, not {text:?}")),
         }
     }
 }
@@ -251,6 +252,7 @@ fn leave(
         failures: notes.finish(),
         differing_rows: std::mem::take(&mut notes.differing_rows),
         thresholds: options.thresholds,
+        output: options.output.clone(),
         files,
     };
     make_directory(&options.output)?;
@@ -260,8 +262,9 @@ fn leave(
         outcome.files.push(path);
     }
     let path = options.output.join("verdict.json");
+    // It names itself too.
+    outcome.files.push(path.clone());
     let text = format!("{:#}\n", outcome.to_json());
     publish(&path, console, |file| std::io::Write::write_all(file, text.as_bytes()))?;
-    outcome.files.push(path);
     Ok(outcome)
 }

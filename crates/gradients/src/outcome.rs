@@ -1,39 +1,14 @@
-//! The answer of a comparison of gradients, in lines for people and as JSON for scripts.
+//! What came of a comparison of gradients, in words and as JSON for scripts.
+
+mod answer;
 
 use std::path::PathBuf;
 
+use msprobe_report::answer::Status;
 use serde_json::{Value, json};
 
 use super::measure::{Count, Similarities};
 use super::verdict::{Curve, Finding, RankVerdict, Reason, Thresholds};
-
-/// How two runs compare, from best to worst.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Status {
-    /// All was compared: every direction and every row of the tables is the same.
-    Identical,
-    /// All was compared, nothing is suspicious.
-    WithinTolerance,
-    /// Nothing is suspicious, but not all could be compared.
-    Incomplete,
-    /// Something is suspicious.
-    Diverged,
-    /// There was no element to compare.
-    Failed,
-}
-
-impl Status {
-    /// The word for machines.
-    pub fn word(self) -> &'static str {
-        match self {
-            Status::Identical => "identical",
-            Status::WithinTolerance => "within_tolerance",
-            Status::Incomplete => "incomplete",
-            Status::Diverged => "diverged",
-            Status::Failed => "failed",
-        }
-    }
-}
 
 /// One rank.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,6 +32,8 @@ pub struct Outcome {
     pub differing_rows: Vec<String>,
     /// What counted as suspicious.
     pub thresholds: Thresholds,
+    /// Directory of the results.
+    pub output: PathBuf,
     /// Files that were written, but for pictures.
     pub files: Vec<PathBuf>,
 }
@@ -114,16 +91,11 @@ impl Outcome {
         let mut lines = Vec::new();
         match self.decisive() {
             Some((rank, step)) => {
-                lines.push(self.headline(rank, step));
-                lines.extend(self.other_ranks(rank, step));
+                lines.push(format!("{}: {}", self.place(rank, step), self.accusation(rank)));
             }
             None => lines.push(self.nothing_found()),
         }
-        lines.extend(self.summary_line());
-        if let Some(first) = self.differing_rows.first() {
-            let rows = counted(self.differing_rows.len(), "row");
-            lines.push(format!("the tables differ in {rows}, the first {first}"));
-        }
+        lines.extend(self.besides());
         if let Some(first) = self.failures.first() {
             let items = counted(self.failures.len(), "item");
             lines.push(format!("{items} could not be compared, the first: {first}; verdict.json lists all"));
@@ -131,15 +103,33 @@ impl Outcome {
         lines
     }
 
-    fn headline(&self, rank: &RankOutcome, step: u64) -> String {
-        let place = rank.place(step, self.ranks.len() > 1);
-        let Some(finding) = &rank.verdict.finding else { return place };
+    /// What is said whatever was found: other ranks, all parameters together, the tables.
+    pub(super) fn besides(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if let Some((rank, step)) = self.decisive() {
+            lines.extend(self.other_ranks(rank, step));
+        }
+        lines.extend(self.summary_line());
+        if let Some(first) = self.differing_rows.first() {
+            let rows = counted(self.differing_rows.len(), "row");
+            lines.push(format!("the tables differ in {rows}, the first {first}"));
+        }
+        lines
+    }
+
+    fn place(&self, rank: &RankOutcome, step: u64) -> String {
+        rank.place(step, self.ranks.len() > 1)
+    }
+
+    /// What is suspicious in the step of a rank that is decisive.
+    fn accusation(&self, rank: &RankOutcome) -> String {
+        let Some(finding) = &rank.verdict.finding else { return String::new() };
         let &Finding { compared, .. } = finding;
         let flagged = finding.parameters.len();
         let of = format!("{flagged} of {compared} parameters");
         let Some(&leader) = finding.parameters.first() else {
             let what = finding.summary.unwrap_or(Reason::Fall).said_of_one(self.thresholds);
-            return format!("{place}: the summary of all parameters {what}, no single parameter did");
+            return format!("the summary of all parameters {what}, no single parameter did");
         };
         let what = match finding.reasons[..] {
             [(reason, _)] => format!("{of} {}", reason.said(self.thresholds)),
@@ -151,7 +141,7 @@ impl Outcome {
                 format!("{of}: {}", parts.join(", "))
             }
         };
-        format!("{place}: {what}, first in backward order: {}", rank.name(leader))
+        format!("{what}, first in backward order: {}", rank.name(leader))
     }
 
     /// Which other ranks are suspicious, and since when.
@@ -184,7 +174,17 @@ impl Outcome {
         lines
     }
 
+    /// What is said where nothing is suspicious, with the status before it where it is not plain.
     fn nothing_found(&self) -> String {
+        let status = self.status();
+        let sentence = self.sentence_of_nothing();
+        match status {
+            Status::Identical | Status::Incomplete => format!("{}: {sentence}", status.as_str()),
+            _ => sentence,
+        }
+    }
+
+    fn sentence_of_nothing(&self) -> String {
         let known =
             |rank: &RankOutcome| rank.verdict.curves.iter().filter(|curve| curve.lowest.is_some()).count();
         let compared = self.ranks.iter().map(known).max().unwrap_or(0);
@@ -198,14 +198,14 @@ impl Outcome {
         };
         let size = format!("{}, {}{ranks}", counted(compared, "parameter"), counted(steps, "step"));
         if self.status() == Status::Identical {
-            return format!("identical: {size}, every direction and every row of the tables");
+            return format!("{size}, every direction and every row of the tables");
         }
         let scope = match self.status() {
-            Status::Incomplete => "incomplete: nothing suspicious in what could be compared",
+            Status::Incomplete => "nothing suspicious in what could be compared",
             _ => "nothing suspicious",
         };
         let lowest = self.lowest().map(|(rank, index, (step, value))| {
-            let place = rank.place(rank.step(step), self.ranks.len() > 1);
+            let place = self.place(rank, rank.step(step));
             format!(", lowest similarity {} ({}, {place})", short(value), rank.name(index))
         });
         format!("{scope}: {size}{}", lowest.unwrap_or_default())
@@ -223,7 +223,7 @@ impl Outcome {
     fn summary_line(&self) -> Option<String> {
         let of_ranks = self.ranks.iter().filter_map(|rank| Some((rank, rank.verdict.summary.lowest?)));
         let (rank, (step, value)) = of_ranks.min_by(|a, b| a.1.1.total_cmp(&b.1.1))?;
-        let place = rank.place(rank.step(step), self.ranks.len() > 1);
+        let place = self.place(rank, rank.step(step));
         Some(format!("all parameters together: lowest similarity {} at {place}", short(value)))
     }
 
@@ -238,7 +238,7 @@ impl Outcome {
             _ => Vec::new(),
         };
         json!({
-            "status": self.status().word(),
+            "status": self.status().as_str(),
             "step": decisive.map(|(_, step)| step),
             "rank": decisive.and_then(|(rank, _)| rank.rank),
             "first_in_backward_order": parameters.first(),
@@ -251,13 +251,14 @@ impl Outcome {
                 "total_fall": self.thresholds.total,
             },
             "reasons": finding.map(|finding| {
-                finding.reasons.iter().map(|(reason, count)| (reason.word().to_owned(), json!(count))).collect()
+                finding.reasons.iter().map(|(reason, count)| (reason.as_str().to_owned(), json!(count))).collect()
             }).map_or(Value::Null, Value::Object),
             "text": self.lines().join("\n"),
             "ranks": self.ranks.iter().map(rank_json).collect::<Vec<_>>(),
             "differing_rows": self.differing_rows.len(),
             "first_differing_row": self.differing_rows.first(),
             "failures": self.failures,
+            "answer": self.answer().to_json(),
         })
     }
 }
@@ -284,7 +285,7 @@ fn curve_json(rank: &RankOutcome, name: &str, curve: &Curve, counts: &[Option<Co
     let flags = curve.flags.iter().map(|&(step, reason)| {
         json!({
             "step": rank.step(step),
-            "reason": reason.word(),
+            "reason": reason.as_str(),
             "similarity": counts.get(step).copied().flatten().and_then(Count::similarity),
         })
     });

@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::Path;
 
-use msprobe_report::{Answer, Block, CellSink, CurveSeries, Curves, Limit, Page, PageTable, SheetRows, Tone};
+use msprobe_report::{Block, CellSink, CurveSeries, Curves, Limit, Page, PageTable, SheetRows, Tone};
 
 use super::measure::Count;
-use super::outcome::{Outcome, RankOutcome, Status, short};
+use super::outcome::{Outcome, RankOutcome, short};
 use super::table::SUMMARY;
 use super::verdict::{Curve, Thresholds};
 
@@ -49,8 +49,9 @@ pub(super) fn write_page(outcome: &Outcome, sides: [&Path; 2], file: &mut File) 
     entries.all.truncate(MOST_CURVES);
     let failures = Failures(&outcome.failures);
     let thresholds = outcome.thresholds;
-    let mut facts = vec![
-        ("Status".to_owned(), outcome.status().word().to_owned()),
+    let besides = outcome.besides();
+    let mut facts = Vec::from_iter((!besides.is_empty()).then(|| ("Besides".to_owned(), besides.join("\n"))));
+    facts.extend([
         ("First run".to_owned(), sides[0].display().to_string()),
         ("Second run".to_owned(), sides[1].display().to_string()),
         (
@@ -61,21 +62,12 @@ pub(super) fn write_page(outcome: &Outcome, sides: [&Path; 2], file: &mut File) 
                 thresholds.first, thresholds.fall, thresholds.total, thresholds.floor
             ),
         ),
-    ];
+    ]);
     if left_out > 0 {
         facts.push(("Left out".to_owned(), format!("{left_out} curves without anything suspicious")));
     }
     let title = "msprobe: directions of gradients of two runs".to_owned();
-    let answer = Answer {
-        heading: title.clone(),
-        tone: match outcome.status() {
-            Status::Identical | Status::WithinTolerance => Tone::Good,
-            Status::Incomplete | Status::Failed => Tone::Warning,
-            Status::Diverged => Tone::Bad,
-        },
-        text: outcome.lines().join("\n"),
-        facts,
-    };
+    let answer = outcome.answer().block(&title, facts);
     let parameters = PageTable {
         hidden_columns: if outcome.ranks.len() > 1 { Vec::new() } else { vec![0] },
         ..PageTable::new("Parameters", HEADERS.map(str::to_owned).to_vec(), &entries)
@@ -233,7 +225,7 @@ impl SheetRows for Entries<'_> {
             .curve
             .flags
             .iter()
-            .map(|(step, reason)| format!("{} {}", step_of(entry, *step), reason.word()));
+            .map(|(step, reason)| format!("{} {}", step_of(entry, *step), reason.as_str()));
         sink.text(&flagged.collect::<Vec<_>>().join(", "));
         for extreme in [entry.curve.lowest, entry.curve.largest_fall] {
             match extreme {

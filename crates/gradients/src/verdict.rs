@@ -65,8 +65,8 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// The word for machines.
-    pub fn word(self) -> &'static str {
+    /// Its name in reports for scripts.
+    pub fn as_str(self) -> &'static str {
         match self {
             Reason::First => "first",
             Reason::Fall => "fall",

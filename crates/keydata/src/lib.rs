@@ -3,6 +3,7 @@
 //! Arrays are found by their place in the tree, paired by it, measured, and judged in the order in which data flows
 //! through a step.
 
+mod answer;
 mod flow;
 mod measure;
 mod run;
@@ -25,11 +26,11 @@ pub use self::measure::{Incomparable, Measured, compare_arrays, compare_found, c
 pub use self::run::{Outcome, compare_data_directories, compare_key_data};
 pub use self::table::{HEADERS, KeyTable, write_key_workbook};
 pub use self::tree::{Arrays, find_arrays};
-pub use self::verdict::Status;
+pub use msprobe_report::answer::Status;
 
 /// Where an array of a key was saved. Ordered as the rows of a table are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct ArrayPlace {
     /// Training step.
     pub step: i64,
     /// Rank of the process.
@@ -61,7 +62,7 @@ pub struct Metrics {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     /// Where both were saved.
-    pub place: Place,
+    pub place: ArrayPlace,
     /// Both files.
     pub files: [PathBuf; 2],
     /// Both shapes, before anything is cut.
@@ -82,7 +83,7 @@ pub struct Row {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bare {
     /// Where both were saved.
-    pub place: Place,
+    pub place: ArrayPlace,
     /// Both shapes.
     pub shapes: [Vec<usize>; 2],
     /// Both dtypes.
@@ -95,7 +96,7 @@ pub struct Bare {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Failure {
     /// Where both were saved.
-    pub place: Place,
+    pub place: ArrayPlace,
     /// Both files.
     pub files: [PathBuf; 2],
     /// Why.
@@ -116,7 +117,7 @@ pub struct KeyComparison {
     /// Pairs that could not be compared, in order of their place.
     pub failures: Vec<Failure>,
     /// Places only one run has, in order.
-    pub one_sided: [Vec<Place>; 2],
+    pub one_sided: [Vec<ArrayPlace>; 2],
     /// When the key was first saved, as far as files tell.
     pub first_saved: Option<SystemTime>,
 }

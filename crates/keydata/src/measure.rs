@@ -13,7 +13,7 @@ use msprobe_tensor::{DType, PairMetrics, TensorView, compare_pair, on_this_threa
 use rayon::prelude::*;
 
 use super::tree::{Arrays, find_everything};
-use super::{Bare, Comparison, Failure, KeyComparison, Metrics, Place, Row};
+use super::{ArrayPlace, Bare, Comparison, Failure, KeyComparison, Metrics, Row};
 
 /// Why two arrays have no metrics, in numpy's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -168,12 +168,16 @@ pub fn compare_found(runs: [Arrays; 2], console: &dyn Console) -> Comparison {
 struct Pair {
     /// Index of its key.
     key: usize,
-    place: Place,
+    place: ArrayPlace,
     files: [PathBuf; 2],
 }
 
 /// Adds the pairs of one key; what is left over stands on one side only. Both sides are in order.
-fn pair_up(key: usize, sides: [Vec<(Place, PathBuf)>; 2], pairs: &mut Vec<Pair>) -> [Vec<Place>; 2] {
+fn pair_up(
+    key: usize,
+    sides: [Vec<(ArrayPlace, PathBuf)>; 2],
+    pairs: &mut Vec<Pair>,
+) -> [Vec<ArrayPlace>; 2] {
     let mut one_sided = [Vec::new(), Vec::new()];
     let [target, golden] = sides;
     let (mut target, mut golden) = (target.into_iter().peekable(), golden.into_iter().peekable());
@@ -190,7 +194,10 @@ fn pair_up(key: usize, sides: [Vec<(Place, PathBuf)>; 2], pairs: &mut Vec<Pair>)
 }
 
 /// The next entries of one place.
-fn next_place(side: &mut Peekable<impl Iterator<Item = (Place, PathBuf)>>, place: Place) -> Vec<PathBuf> {
+fn next_place(
+    side: &mut Peekable<impl Iterator<Item = (ArrayPlace, PathBuf)>>,
+    place: ArrayPlace,
+) -> Vec<PathBuf> {
     std::iter::from_fn(|| side.next_if(|(at, _)| *at == place)).map(|(_, file)| file).collect()
 }
 
@@ -212,7 +219,7 @@ fn pair_place(mut target: Vec<PathBuf>, mut golden: Vec<PathBuf>) -> (Vec<[PathB
 }
 
 /// When the arrays of the lowest step were written.
-fn first_saved(arrays: &[(Place, PathBuf)]) -> Option<SystemTime> {
+fn first_saved(arrays: &[(ArrayPlace, PathBuf)]) -> Option<SystemTime> {
     let lowest = arrays.first()?.0.step;
     let of_lowest = arrays.iter().take_while(|(place, _)| place.step == lowest);
     of_lowest.filter_map(|(_, file)| fs::metadata(file).ok()?.modified().ok()).min()

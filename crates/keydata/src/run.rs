@@ -6,23 +6,22 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use msprobe_report::Formats;
+use msprobe_report::answer::{Answer, Section};
 use msprobe_report::console::Console;
 use msprobe_report::error::{Code, CompareError};
 use msprobe_report::paths::{make_directory, publish};
 use msprobe_report::{
-    Answer, Block, CellSink, CsvOptions, Page, PageTable, Sheet, SheetRows, Table, Tone, write_page,
-    write_sheet_csv, write_sheet_json, write_workbook,
+    Block, CellSink, CsvOptions, Page, PageTable, Sheet, SheetRows, Table, Tone, write_page, write_sheet_csv,
+    write_sheet_json, write_workbook,
 };
 use rayon::prelude::*;
 use serde_json::Value;
 
-use super::summary::{
-    as_json, as_sheet, brief_key_table, key_table, left_out_table, parting_table, partings,
-};
+use super::summary::{as_json, as_sheet, key_table, left_out_table, parting_table, partings};
 use super::table::{HEADERS, KeyTable, write_key_workbook};
 use super::text::differs;
 use super::tokens::Parting;
-use super::verdict::{Status, Verdict, judge};
+use super::verdict::{Verdict, judge};
 use super::{Comparison, KeyComparison, compare_keys};
 
 /// The directory of key data in a dump path.
@@ -32,18 +31,10 @@ const SUMMARY: &str = "summary";
 /// What came of a comparison.
 #[derive(Debug)]
 pub struct Outcome {
-    /// In one word.
-    pub status: Status,
-    /// A row per key, for a terminal.
-    pub table: Table,
-    /// The answer, sentence by sentence.
-    pub lines: Vec<String>,
-    /// Pairs that could not be compared.
-    pub failures: usize,
-    /// The tables of single keys.
-    pub tables: Vec<PathBuf>,
-    /// The files about all keys.
-    pub summaries: Vec<PathBuf>,
+    /// What is to be said.
+    pub answer: Answer,
+    /// What people are shown besides: a row per key, and what only one run has.
+    pub sections: Vec<Section>,
 }
 
 /// Compares the key data below two dump paths. Runs on the current rayon pool.
@@ -100,17 +91,11 @@ fn report(
     let verdict = judge(comparison);
     let lines = verdict.lines(dirs);
     let keys = &comparison.keys;
+    let mut answer = Answer { output: Some(output.to_owned()), ..verdict.answer(dirs) };
     let report = Report { keys, partings: partings(&verdict), verdict: &verdict, lines: &lines, dirs };
-    let tables = report.tables(output, formats, console)?;
-    let summaries = report.summary(output, formats, console)?;
-    Ok(Outcome {
-        status: verdict.status,
-        table: brief_key_table(&verdict),
-        failures: verdict.failures(),
-        lines,
-        tables,
-        summaries,
-    })
+    answer.files = report.tables(output, formats, console)?;
+    report.summary(output, formats, console, &mut answer)?;
+    Ok(Outcome { answer, sections: verdict.sections(dirs) })
 }
 
 struct Report<'a> {
@@ -135,13 +120,14 @@ impl Report<'_> {
         Ok(files?.concat())
     }
 
-    /// The files about all keys. They give way to a key of their name.
+    /// The files about all keys, which come first in the answer. They give way to a key of their name.
     fn summary(
         &self,
         output: &Path,
         formats: Formats,
         console: &dyn Console,
-    ) -> Result<Vec<PathBuf>, CompareError> {
+        answer: &mut Answer,
+    ) -> Result<(), CompareError> {
         let names: BTreeSet<&str> = self.keys.iter().map(|key| key.name.as_str()).collect();
         let mut stem = SUMMARY.to_owned();
         while names.contains(stem.as_str()) {
@@ -150,9 +136,10 @@ impl Report<'_> {
         if stem != SUMMARY {
             console.warning(&format!("{SUMMARY} is the table of a key, the summary of all keys is {stem}"));
         }
+        let path = |extension: &str| output.join(format!("{stem}.{extension}"));
         let mut files = Vec::new();
         let mut write = |extension: &str, write: &dyn Fn(&mut File) -> io::Result<()>| {
-            let path = output.join(format!("{stem}.{extension}"));
+            let path = path(extension);
             publish(&path, console, write)?;
             files.push(path);
             Ok::<(), CompareError>(())
@@ -169,13 +156,16 @@ impl Report<'_> {
         if formats.html {
             write("html", &|file| self.page(file))?;
         }
-        write("json", &|file| writeln!(file, "{:#}", self.json()))?;
-        Ok(files)
+        // It names itself too.
+        let path = path("json");
+        files.push(path.clone());
+        answer.files.splice(0..0, files);
+        publish(&path, console, |file| writeln!(file, "{:#}", self.json(answer)))
     }
 
-    fn json(&self) -> Value {
+    fn json(&self, answer: &Answer) -> Value {
         let dirs = self.dirs.map(Path::to_string_lossy);
-        as_json(self.verdict, &self.partings, [&dirs[0], &dirs[1]], self.lines)
+        as_json(self.verdict, &self.partings, [&dirs[0], &dirs[1]], self.lines, answer)
     }
 
     fn workbook(&self, file: &mut File) -> io::Result<()> {
@@ -207,19 +197,10 @@ impl Report<'_> {
         let row_headers = std::iter::once("key").chain(HEADERS).map(str::to_owned).collect();
         let origin = self.verdict.origin;
         let title = "msprobe: key data of two runs".to_owned();
-        let answer = Answer {
-            heading: title.clone(),
-            tone: match self.verdict.status {
-                Status::Identical => Tone::Good,
-                Status::Incomplete | Status::Failed => Tone::Warning,
-                Status::Diverged => Tone::Bad,
-            },
-            text: self.lines.join("\n"),
-            facts: vec![
-                ("First run".to_owned(), self.dirs[0].display().to_string()),
-                ("Second run".to_owned(), self.dirs[1].display().to_string()),
-            ],
-        };
+        let mut facts: Vec<(String, String)> = self.verdict.notes(self.dirs);
+        facts.push(("First run".to_owned(), self.dirs[0].display().to_string()));
+        facts.push(("Second run".to_owned(), self.dirs[1].display().to_string()));
+        let answer = self.verdict.answer(self.dirs).block(&title, facts);
         let mut blocks = vec![
             Block::Answer(answer),
             table("Keys", key_headers, &keys as &dyn SheetRows, origin.map(|origin| origin.key)),

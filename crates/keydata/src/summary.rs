@@ -1,14 +1,15 @@
 //! Tables about all keys: how each compares, where token sequences part, what has no partner, what failed.
 
 use msprobe_report::VecRows;
+use msprobe_report::answer::Answer;
 use msprobe_report::{Cell, Column, Row as TableRow, Table, Tone, json_number, rows_as_json};
 use serde_json::{Value, json};
 
 use super::flow;
 use super::text::differs;
 use super::tokens::{Parting, parting, word};
-use super::verdict::{KeySummary, Kind, Verdict};
-use super::{KeyComparison, Place};
+use super::verdict::{DifferenceKind, KeySummary, Verdict};
+use super::{ArrayPlace, KeyComparison};
 
 /// Partings that are looked for in one key; each costs opening two files.
 const MOST_PARTINGS: usize = 1000;
@@ -93,8 +94,11 @@ fn rows_of_keys(verdict: &Verdict<'_>, columns: &[Column], cells: fn(&KeySummary
 fn brief_cells(summary: &KeySummary<'_>) -> Vec<Cell> {
     let float = |value: Option<f64>| value.map_or(Cell::Empty, Cell::Float);
     let first = summary.first.map_or(Cell::Empty, |first| {
-        let what =
-            if first.kind == Kind::Values { String::new() } else { format!(" ({})", kind_word(first.kind)) };
+        let what = if first.kind == DifferenceKind::Values {
+            String::new()
+        } else {
+            format!(" ({})", kind_word(first.kind))
+        };
         Cell::Text(format!("{}{what}", first.place.text()))
     });
     let both = |[one, two]: [u64; 2]| Cell::Text(format!("{one}/{two}"));
@@ -115,7 +119,7 @@ fn key_cells(summary: &KeySummary<'_>) -> Vec<Cell> {
     let optional = |value: Option<i128>| value.map_or(Cell::Empty, Cell::Int);
     let float = |value: Option<f64>| value.map_or(Cell::Empty, Cell::Float);
     let place = summary.first.map(|first| first.place);
-    let at = |of: fn(Place) -> i64| optional(place.map(|place| of(place).into()));
+    let at = |of: fn(ArrayPlace) -> i64| optional(place.map(|place| of(place).into()));
     let [one, two] = [0, 1].map(|run| summary.key.one_sided[run].len());
     vec![
         Cell::Text(summary.key.name.clone()),
@@ -138,12 +142,12 @@ fn key_cells(summary: &KeySummary<'_>) -> Vec<Cell> {
     ]
 }
 
-fn kind_word(kind: Kind) -> &'static str {
+fn kind_word(kind: DifferenceKind) -> &'static str {
     match kind {
-        Kind::Values => "values",
-        Kind::Shape => "shape",
-        Kind::OnlyIn(0) => "only in 1",
-        Kind::OnlyIn(_) => "only in 2",
+        DifferenceKind::Values => "values",
+        DifferenceKind::Shape => "shape",
+        DifferenceKind::OnlyIn(0) => "only in 1",
+        DifferenceKind::OnlyIn(_) => "only in 2",
     }
 }
 
@@ -180,7 +184,7 @@ pub(super) fn parting_table(partings: &[(&KeyComparison, Parting)]) -> Table {
 
 /// What has no partner or could not be compared.
 pub(super) fn left_out_table(verdict: &Verdict<'_>) -> Table {
-    let row = |key: &KeyComparison, place: Place, what: String| TableRow {
+    let row = |key: &KeyComparison, place: ArrayPlace, what: String| TableRow {
         cells: vec![
             Cell::Text(key.name.clone()),
             Cell::Int(place.step.into()),
@@ -227,11 +231,12 @@ pub(super) fn as_json(
     partings: &[(&KeyComparison, Parting)],
     dirs: [&str; 2],
     lines: &[String],
+    answer: &Answer,
 ) -> Value {
     let origin = verdict.origin;
     let place = origin.map(|origin| origin.difference.place);
-    let at = |of: fn(Place) -> i64| json!(place.map(of));
-    let row = origin.and_then(|origin| verdict.keys[origin.key].key.rows.get(origin.difference.row?));
+    let at = |of: fn(ArrayPlace) -> i64| json!(place.map(of));
+    let row = origin.and_then(|origin| verdict.row(origin));
     let layers = verdict.layers();
     let not_compared = verdict.not_compared();
     json!({
@@ -263,5 +268,6 @@ pub(super) fn as_json(
         "keys": rows_as_json(&key_table(verdict)),
         "tokens": rows_as_json(&parting_table(partings)),
         "left_out": rows_as_json(&left_out_table(verdict)),
+        "answer": answer.to_json(),
     })
 }

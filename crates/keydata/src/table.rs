@@ -97,13 +97,13 @@ fn pages(rows: &[Row], most: usize) -> Vec<(String, KeyTable<'_>)> {
 mod tests {
     use std::path::PathBuf;
 
-    use super::super::{Metrics, Place};
+    use super::super::{ArrayPlace, Metrics};
     use super::*;
     use msprobe_report::Words;
 
     fn row(id: i64) -> Row {
         Row {
-            place: Place { step: 1, rank: 2, micro_step: 3, id },
+            place: ArrayPlace { step: 1, rank: 2, micro_step: 3, id },
             files: [PathBuf::from("a"), PathBuf::from("b")],
             shapes: [vec![2, 5], vec![]],
             dtypes: [msprobe_tensor::DType::F32; 2],

@@ -5,14 +5,15 @@ use std::time::{Duration, SystemTime};
 
 use msprobe_tensor::DType;
 
-use super::verdict::{Kind, Status, Verdict, judge};
-use super::{Bare, Comparison, Failure, KeyComparison, Metrics, Place, Row};
+use super::Status;
+use super::verdict::{DifferenceKind, Verdict, judge};
+use super::{ArrayPlace, Bare, Comparison, Failure, KeyComparison, Metrics, Row};
 
-fn place(step: i64, rank: i64, micro_step: i64, id: i64) -> Place {
-    Place { step, rank, micro_step, id }
+fn place(step: i64, rank: i64, micro_step: i64, id: i64) -> ArrayPlace {
+    ArrayPlace { step, rank, micro_step, id }
 }
 
-fn row(place: Place, first_difference: Option<u64>) -> Row {
+fn row(place: ArrayPlace, first_difference: Option<u64>) -> Row {
     let same = first_difference.is_none();
     Row {
         place,
@@ -34,7 +35,7 @@ fn row(place: Place, first_difference: Option<u64>) -> Row {
 }
 
 /// A key of both runs: two steps of two ranks with two micro steps, different at the given places.
-fn key(name: &str, different: &[Place]) -> KeyComparison {
+fn key(name: &str, different: &[ArrayPlace]) -> KeyComparison {
     let mut rows = Vec::new();
     for step in 0..3 {
         for rank in 0..2 {
@@ -169,7 +170,10 @@ fn an_entry_missing_in_the_middle_is_one() {
     let keys = [responses, key("loss", &[place(1, 0, 0, 0)])];
     let verdict = judged(&keys);
     let origin = verdict.origin.unwrap();
-    assert_eq!((origin.difference.kind, origin.difference.place), (Kind::OnlyIn(0), place(1, 1, 0, 5)));
+    assert_eq!(
+        (origin.difference.kind, origin.difference.place),
+        (DifferenceKind::OnlyIn(0), place(1, 1, 0, 5))
+    );
     let lines = lines(&verdict);
     assert!(lines[0].starts_with("responses is missing in one run first at step 1 rank 1 micro_step 0 id 5"));
     assert_eq!(lines[1], "Only run_a has it there.");
@@ -228,7 +232,7 @@ fn another_shape_is_a_difference() {
     responses.rows[0].shapes[1] = vec![6];
     let keys = [responses];
     let verdict = judged(&keys);
-    assert_eq!(verdict.origin.unwrap().difference.kind, Kind::Shape);
+    assert_eq!(verdict.origin.unwrap().difference.kind, DifferenceKind::Shape);
     let lines = lines(&verdict);
     assert!(lines[0].starts_with("responses has another shape first at step 0"));
     assert!(lines[1].starts_with("Shapes [4] and [6]. 100 % of the elements are the same; largest"));

@@ -3,17 +3,18 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use msprobe_report::answer::Status;
 use msprobe_report::short_number;
 
 use super::flow::{self, Layers};
 use super::tokens::parting;
-use super::verdict::{Difference, KeySummary, Kind, Origin, Status, Verdict};
-use super::{Place, Row};
+use super::verdict::{Difference, DifferenceKind, KeySummary, Origin, Verdict};
+use super::{ArrayPlace, Row};
 
 /// Names that may stand in a sentence before the rest becomes a number.
 const NAMES_IN_SENTENCE: usize = 8;
 
-impl Place {
+impl ArrayPlace {
     /// `step 2 rank 0 micro_step 1 id 3`
     pub fn text(&self) -> String {
         format!("step {} rank {} micro_step {} id {}", self.step, self.rank, self.micro_step, self.id)
@@ -27,9 +28,10 @@ impl Verdict<'_> {
         if let Some(origin) = self.origin {
             lines.extend(self.evidence(origin, dirs));
             lines.extend(self.spread(origin));
-            lines.extend(self.next(origin, dirs));
+            lines.extend(self.layer_step(origin, dirs).map(|next| format!("Next, for the layer: {next}")));
         }
         lines.extend(self.coverage(dirs));
+        lines.extend(self.unpaired());
         lines.extend(self.not_read());
         lines.extend(self.nan_note());
         lines
@@ -46,24 +48,34 @@ impl Verdict<'_> {
     }
 
     fn headline(&self, dirs: [&Path; 2]) -> String {
+        let sentence = self.sentence(dirs);
+        match self.status {
+            Status::Identical | Status::Incomplete => format!("{}: {sentence}", self.status.as_str()),
+            Status::Failed if self.failures() > 0 => format!("nothing could be compared: {sentence}"),
+            Status::Failed => format!("nothing to compare: {sentence}"),
+            _ => sentence,
+        }
+    }
+
+    /// The headline without its status.
+    pub(super) fn sentence(&self, dirs: [&Path; 2]) -> String {
         let has_pairs =
             |summary: &&KeySummary<'_>| !summary.key.rows.is_empty() || !summary.key.bare.is_empty();
         let keys = self.keys.iter().filter(has_pairs).count();
         let compared = format!("{} in {}", count(self.compared(), "array"), count(keys, "key"));
         match self.status {
-            Status::Identical => format!("identical: {compared}"),
             Status::Incomplete => {
-                format!("incomplete: no difference in {compared}, but not everything could be compared")
+                format!("no difference in {compared}, but not everything could be compared")
             }
             Status::Failed if self.failures() > 0 => {
-                format!("nothing could be compared: {} could not be read", count(self.failures(), "pair"))
+                format!("{} could not be read", count(self.failures(), "pair"))
             }
             Status::Failed => format!(
-                "nothing to compare: {} and {} have no array of the same key, step, rank and micro step",
+                "{} and {} have no array of the same key, step, rank and micro step",
                 dirs[0].display(),
                 dirs[1].display()
             ),
-            Status::Diverged => self.origin.map(|origin| self.divergence(origin)).unwrap_or_default(),
+            _ => self.origin.map_or(compared, |origin| self.divergence(origin)),
         }
     }
 
@@ -74,9 +86,9 @@ impl Verdict<'_> {
         let before = self.identical_before(origin);
         let mut text = if before.is_empty() { String::new() } else { format!("{before}; ") };
         let what = match kind {
-            Kind::Values => "differs",
-            Kind::Shape => "has another shape",
-            Kind::OnlyIn(_) => "is missing in one run",
+            DifferenceKind::Values => "differs",
+            DifferenceKind::Shape => "has another shape",
+            DifferenceKind::OnlyIn(_) => "is missing in one run",
         };
         let _ = match origin.beside {
             Some(beside) => write!(
@@ -123,10 +135,10 @@ impl Verdict<'_> {
         parts.join(", ")
     }
 
-    fn evidence(&self, origin: Origin, dirs: [&Path; 2]) -> Vec<String> {
+    pub(super) fn evidence(&self, origin: Origin, dirs: [&Path; 2]) -> Vec<String> {
         let summary = &self.keys[origin.key];
         let mut lines = Vec::new();
-        if let Kind::OnlyIn(run) = origin.difference.kind {
+        if let DifferenceKind::OnlyIn(run) = origin.difference.kind {
             lines.push(format!("Only {} has it there.", dirs[run].display()));
         }
         let Some(row) = origin.difference.row.and_then(|row| summary.key.rows.get(row)) else {
@@ -151,7 +163,7 @@ impl Verdict<'_> {
     }
 
     /// What else differs at that step, and what only later.
-    fn spread(&self, origin: Origin) -> Option<String> {
+    pub(super) fn spread(&self, origin: Origin) -> Option<String> {
         let step = origin.difference.place.step;
         let others = || {
             self.keys.iter().enumerate().filter_map(|(index, summary)| {
@@ -175,7 +187,7 @@ impl Verdict<'_> {
     }
 
     /// The settings that collect the layers behind the origin, and the command that compares them.
-    fn next(&self, origin: Origin, dirs: [&Path; 2]) -> Option<String> {
+    pub(super) fn layer_step(&self, origin: Origin, dirs: [&Path; 2]) -> Option<String> {
         let layers = self.layers()?;
         let step = origin.difference.place.step;
         let paths = dirs.map(|dir| layer_dump(dir, layers, step));
@@ -185,17 +197,17 @@ impl Verdict<'_> {
             paths[1].display()
         );
         Some(if paths.iter().all(|path| path.is_dir()) {
-            format!("Next, for the layer: {command}")
+            command
         } else {
             format!(
-                "Next, for the layer: run both again with {}: true, step_start: {step}, step_end: {step}; then {command}",
+                "run both again with {}: true, step_start: {step}, step_end: {step}; then {command}",
                 layers.switch
             )
         })
     }
 
     /// What only one run has.
-    fn coverage(&self, dirs: [&Path; 2]) -> Vec<String> {
+    pub(super) fn coverage(&self, dirs: [&Path; 2]) -> Vec<String> {
         let mut lines = Vec::new();
         if let [Some(one), Some(two)] = self.last_steps
             && one != two
@@ -224,15 +236,21 @@ impl Verdict<'_> {
                 lines.push(format!("Only {} has {numbers}.", dir.display()));
             }
         }
+        lines
+    }
+
+    /// Arrays of one run alone.
+    fn unpaired(&self) -> Option<String> {
+        let text = self.unpaired_words()?;
+        let first = self.first_place(|summary| summary.key.one_sided.iter().flatten().copied().min());
+        Some(format!("{text}{first}."))
+    }
+
+    pub(super) fn unpaired_words(&self) -> Option<String> {
         let [one, two] =
             [0, 1].map(|run| self.keys.iter().map(|summary| summary.key.one_sided[run].len()).sum::<usize>());
-        if one + two > 0 {
-            let first = self.first_place(|summary| summary.key.one_sided.iter().flatten().copied().min());
-            lines.push(format!(
-                "Arrays without a partner: {one} of the first run, {two} of the second{first}."
-            ));
-        }
-        lines
+        let text = || format!("Arrays without a partner: {one} of the first run, {two} of the second");
+        (one + two > 0).then(text)
     }
 
     /// What was there and could not be compared.
@@ -261,14 +279,14 @@ impl Verdict<'_> {
     }
 
     /// `, the first loss step 3 rank 0 micro_step 0 id 0`
-    fn first_place(&self, of: impl Fn(&KeySummary<'_>) -> Option<Place>) -> String {
+    fn first_place(&self, of: impl Fn(&KeySummary<'_>) -> Option<ArrayPlace>) -> String {
         let first = self.keys.iter().find_map(|summary| Some((summary, of(summary)?)));
         first.map_or_else(String::new, |(summary, place)| {
             format!(", the first {} {}", summary.key.name, place.text())
         })
     }
 
-    fn nan_note(&self) -> Option<String> {
+    pub(super) fn nan_note(&self) -> Option<String> {
         let with_nan: Vec<String> = self
             .keys
             .iter()
@@ -312,7 +330,7 @@ fn row_text(row: &Row) -> String {
     text
 }
 
-fn count(number: usize, noun: &str) -> String {
+pub(super) fn count(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 

@@ -3,13 +3,13 @@
 use msprobe_tensor::files::TensorFile;
 use msprobe_tensor::{Number, TensorView, statistics};
 
-use super::{Place, Row};
+use super::{ArrayPlace, Row};
 
 /// The first token of a sample in which two runs differ.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Parting {
     /// Where the pair was saved.
-    pub(super) place: Place,
+    pub(super) place: ArrayPlace,
     /// Which sample: the element of a list, or the row of a batch.
     pub(super) sample: i64,
     /// Position of the token within the sample.

@@ -7,13 +7,16 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use msprobe_dump::names::key_data_dir;
 use msprobe_report::console::Console;
 use msprobe_report::error::{Code, CompareError};
 
-use super::Place;
+use super::ArrayPlace;
+
+const MICRO_STEP: &str = "micro_step";
 
 /// The arrays of each key, in order of their place, then of their names: the members of a dict share a place.
-pub type Arrays = BTreeMap<String, Vec<(Place, PathBuf)>>;
+pub type Arrays = BTreeMap<String, Vec<(ArrayPlace, PathBuf)>>;
 
 /// Numbers and paths of one level of the tree, in order.
 pub type Level = Vec<(i64, PathBuf)>;
@@ -108,7 +111,7 @@ fn arrays_of_key(
     key: &Path,
     console: &dyn Console,
     found: &mut Found,
-) -> Result<Vec<(Place, PathBuf)>, CompareError> {
+) -> Result<Vec<(ArrayPlace, PathBuf)>, CompareError> {
     let mut all = Vec::new();
     let steps_of_key = found.list(steps(key, console))?;
     found.pass_over_others(key, &steps_of_key, "step");
@@ -126,7 +129,8 @@ fn arrays_of_key(
                 let arrays_here = found.list(arrays(&path))?;
                 for (name, entry) in entries(&path).unwrap_or_default() {
                     // A rank without micro steps may have some besides.
-                    let is_level = path == rank_path && name.starts_with("micro_step") && entry.is_dir();
+                    let is_level =
+                        path == rank_path && key_data_dir(&name, MICRO_STEP).is_some() && entry.is_dir();
                     // Statistics of the arrays beside them.
                     let is_summary = entry.extension().is_some_and(|kind| kind == "json");
                     if !is_level && !is_summary && !arrays_here.iter().any(|(_, array)| *array == entry) {
@@ -134,7 +138,9 @@ fn arrays_of_key(
                     }
                 }
                 all.extend(
-                    arrays_here.into_iter().map(|(id, file)| (Place { step, rank, micro_step, id }, file)),
+                    arrays_here
+                        .into_iter()
+                        .map(|(id, file)| (ArrayPlace { step, rank, micro_step, id }, file)),
                 );
             }
         }
@@ -158,13 +164,11 @@ pub fn micro_steps(rank: &Path, console: &dyn Console) -> Result<Level, CompareE
     let mut found = Level::new();
     let mut flat = false;
     for (name, path) in entries(rank)? {
-        match name.strip_prefix("micro_step").filter(|_| path.is_dir()) {
+        match key_data_dir(&name, MICRO_STEP).filter(|_| path.is_dir()) {
+            Some(Ok(number)) => found.push((number, path)),
             // Scripts know the message with this spelling.
-            Some(rest) => {
-                found.push((
-                    number(rest, "micro_step", "parse nicro_step number error", &path, console)?,
-                    path,
-                ));
+            Some(Err(_)) => {
+                return Err(no_number(MICRO_STEP, "parse nicro_step number error", &path, console));
             }
             None => flat = true,
         }
@@ -178,7 +182,8 @@ pub fn micro_steps(rank: &Path, console: &dyn Console) -> Result<Level, CompareE
 
 /// The arrays of a micro step, or of a rank that has none.
 pub fn arrays(dir: &Path) -> Result<Level, CompareError> {
-    let in_rank = dir.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"rank"));
+    let in_rank =
+        dir.file_name().and_then(OsStr::to_str).is_some_and(|name| key_data_dir(name, "rank").is_some());
     let levels_above = if in_rank { 2 } else { 3 };
     let key = dir.ancestors().nth(levels_above).and_then(Path::file_name).and_then(OsStr::to_str);
     let mut found: Level = entries(dir)?
@@ -228,8 +233,8 @@ fn numbered_directories(
 ) -> Result<Level, CompareError> {
     let mut found = Level::new();
     for (name, path) in entries(dir)? {
-        if let Some(rest) = name.strip_prefix(prefix) {
-            let number = number(rest, prefix, message, &path, console)?;
+        if let Some(number) = key_data_dir(&name, prefix) {
+            let number = number.map_err(|_| no_number(prefix, message, &path, console))?;
             if path.is_dir() {
                 found.push((number, path));
             }
@@ -239,36 +244,11 @@ fn numbered_directories(
     Ok(found)
 }
 
-fn number(
-    text: &str,
-    prefix: &str,
-    message: &'static str,
-    path: &Path,
-    console: &dyn Console,
-) -> Result<i64, CompareError> {
-    python_int(text).ok_or_else(|| {
-        // The message is one that scripts test for, so which name it is about stands before it.
-        console.error(&format!(
-            "the name of {} is not {prefix} and a number: rename or remove it",
-            path.display()
-        ));
-        CompareError::new(Code::BrokenJson, message)
-    })
-}
-
-/// A number as Python's `int` reads it: blanks around it, a sign, single underscores between digits.
-fn python_int(text: &str) -> Option<i64> {
-    let text = text.trim();
-    let (sign, rest) = match text.strip_prefix('-') {
-        Some(rest) => ("-", rest),
-        None => ("", text.strip_prefix('+').unwrap_or(text)),
-    };
-    let groups: Vec<&str> = rest.split('_').collect();
-    let whole = |group: &&str| !group.is_empty() && group.bytes().all(|byte| byte.is_ascii_digit());
-    if !groups.iter().all(whole) {
-        return None;
-    }
-    format!("{sign}{}", groups.concat()).parse().ok()
+fn no_number(prefix: &str, message: &'static str, path: &Path, console: &dyn Console) -> CompareError {
+    // The message is one that scripts test for, so which name it is about stands before it.
+    console
+        .error(&format!("the name of {} is not {prefix} and a number: rename or remove it", path.display()));
+    CompareError::new(Code::BrokenJson, message)
 }
 
 /// Names and paths in a directory, in order of the names. One that is not text is shown with replacements.

@@ -5,39 +5,15 @@
 
 use std::collections::BTreeSet;
 
+use msprobe_report::answer::Status;
 use msprobe_tensor::DType;
 
 use super::flow::{self, FLOW};
-use super::{Comparison, KeyComparison, Place, Row};
-
-/// How two runs compare, from best to worst.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Status {
-    /// Everything of both was read and paired, and is the same.
-    Identical,
-    /// No difference was found, but not everything could be compared.
-    Incomplete,
-    /// Something differs.
-    Diverged,
-    /// Nothing could be compared.
-    Failed,
-}
-
-impl Status {
-    /// For machines.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Status::Identical => "identical",
-            Status::Incomplete => "incomplete",
-            Status::Diverged => "diverged",
-            Status::Failed => "failed",
-        }
-    }
-}
+use super::{ArrayPlace, Comparison, KeyComparison, Row};
 
 /// In what two entries differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum DifferenceKind {
     /// Some elements.
     Values,
     /// The shape; the block both have is the same.
@@ -46,13 +22,25 @@ pub(super) enum Kind {
     OnlyIn(usize),
 }
 
+impl DifferenceKind {
+    /// How a culprit is recognised.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            DifferenceKind::Values => "values_differ",
+            DifferenceKind::Shape => "shape_differs",
+            DifferenceKind::OnlyIn(0) => "only_in_target",
+            DifferenceKind::OnlyIn(_) => "only_in_golden",
+        }
+    }
+}
+
 /// A place at which two runs differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Difference {
     /// Where.
-    pub(super) place: Place,
+    pub(super) place: ArrayPlace,
     /// In what.
-    pub(super) kind: Kind,
+    pub(super) kind: DifferenceKind,
     /// The row that shows it.
     pub(super) row: Option<usize>,
 }
@@ -77,7 +65,7 @@ pub(super) struct KeySummary<'a> {
     /// NaNs of each run.
     pub(super) nan_counts: [u64; 2],
     /// Pairs of the same values in another dtype, in order of their place.
-    pub(super) other_dtype: Vec<Place>,
+    pub(super) other_dtype: Vec<ArrayPlace>,
 }
 
 impl KeySummary<'_> {
@@ -180,7 +168,7 @@ struct Common {
 }
 
 impl Common {
-    fn holds(&self, place: Place) -> bool {
+    fn holds(&self, place: ArrayPlace) -> bool {
         self.steps.is_some_and(|(first, last)| (first..=last).contains(&place.step))
             && self.ranks.contains(&place.rank)
     }
@@ -259,8 +247,8 @@ pub(super) fn judge(comparison: &Comparison) -> Verdict<'_> {
 }
 
 /// When an entry came to be.
-fn moment(position: usize, place: Place) -> (i64, (usize, i64, usize), i64, i64, i64) {
-    let Place { step, rank, micro_step, id } = place;
+fn moment(position: usize, place: ArrayPlace) -> (i64, (usize, i64, usize), i64, i64, i64) {
+    let ArrayPlace { step, rank, micro_step, id } = place;
     (step, flow::moment(position, micro_step), rank, micro_step, id)
 }
 
@@ -276,8 +264,8 @@ fn beside(summaries: &[KeySummary<'_>], origin: usize, step: i64) -> Option<usiz
 
 fn summarise<'a>(key: &'a KeyComparison, position: usize, common: &Common) -> KeySummary<'a> {
     let kind = |first_difference: Option<u64>, shapes: &[Vec<usize>; 2]| match first_difference {
-        Some(_) => Some(Kind::Values),
-        None => (shapes[0] != shapes[1]).then_some(Kind::Shape),
+        Some(_) => Some(DifferenceKind::Values),
+        None => (shapes[0] != shapes[1]).then_some(DifferenceKind::Shape),
     };
     let differing_rows = || {
         let rows = key.rows.iter().enumerate().filter_map(|(index, row)| {
@@ -293,7 +281,7 @@ fn summarise<'a>(key: &'a KeyComparison, position: usize, common: &Common) -> Ke
     let bare =
         key.bare.iter().map(|bare| (bare.place, bare.dtypes, kind(bare.first_difference, &bare.shapes)));
     let is_other_dtype = |[one, two]: [DType; 2]| one != two;
-    let mut other_dtype: Vec<Place> = pairs
+    let mut other_dtype: Vec<ArrayPlace> = pairs
         .chain(bare)
         .filter(|(_, dtypes, kind)| kind.is_none() && is_other_dtype(*dtypes))
         .map(|(place, _, _)| place)
@@ -301,7 +289,7 @@ fn summarise<'a>(key: &'a KeyComparison, position: usize, common: &Common) -> Ke
     other_dtype.sort_unstable();
     let missing = [0, 1].into_iter().flat_map(|run| {
         let places = key.one_sided[run].iter().filter(|&&place| common.holds(place));
-        places.map(move |&place| Difference { place, kind: Kind::OnlyIn(run), row: None })
+        places.map(move |&place| Difference { place, kind: DifferenceKind::OnlyIn(run), row: None })
     });
     // A key one run does not save at all is a matter of its settings.
     let missing = missing.filter(|_| key.present == [true, true]);

@@ -8,21 +8,24 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde_json::{Map, Value};
 
+use crate::framework::Words;
+
 /// What to log, as the level's word and the text.
 type Log = Vec<(String, String)>;
 /// What to raise: the name of the class, the number of a coded exception, the text.
 type Refused = (&'static str, Option<u8>, String);
 
 /// Resolves the text of a `config.json` and the constructor's arguments, a JSON object with `task`, `dump_path`,
-/// `level` and `step`. Returns the configuration, or what to raise instead, and what to log before either.
+/// `level` and `step`, for a framework. Returns the configuration, or what to raise instead, and what to log before either.
 #[pyfunction]
 pub(crate) fn resolve_config(
     py: Python<'_>,
     text: &str,
     overrides_json: &str,
+    framework: Words,
 ) -> PyResult<(Option<PyConfig>, Log, Option<Refused>)> {
-    let overrides = read_overrides(overrides_json)?;
-    Ok(match py.detach(|| Config::from_json(text, &overrides)) {
+    let (overrides, framework) = (read_overrides(overrides_json)?, framework.read()?);
+    Ok(match py.detach(|| Config::from_json(text, &overrides, &framework)) {
         Ok(Resolved { config, log, remarks }) => {
             (Some(PyConfig { inner: config }), lines(remarks, log), None)
         }

@@ -8,6 +8,7 @@ mod compare;
 mod config;
 mod exceptions;
 mod files;
+mod framework;
 mod gradients;
 mod intercept;
 mod key_data;

@@ -6,7 +6,7 @@ use std::io::BufWriter;
 use std::time::Instant;
 
 use msprobe_report::{
-    Answer, Block, CellSink, CurveSeries, Curves, Page, PageTable, SheetRows, Tone, write_page,
+    AnswerBlock, Block, CellSink, CurveSeries, Curves, Page, PageTable, SheetRows, Tone, write_page,
 };
 
 struct Parameters {
@@ -82,7 +82,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let parameters = Parameters { names, steps };
     let title = "Gradients of two runs".to_owned();
-    let answer = Answer {
+    let answer = AnswerBlock {
         heading: title.clone(),
         tone: Tone::Bad,
         text: "step 3: 2 of 148 parameters fell by more than 0.03, first in backward order: model.layers.5.attn.qkv.weight".into(),

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::fs::File;
 use std::io::BufWriter;
 
-use msprobe_report::{Answer, Block, Lane, Link, Mark, Page, Span, Timeline, Tone, write_page};
+use msprobe_report::{AnswerBlock, Block, Lane, Link, Mark, Page, Span, Timeline, Tone, write_page};
 
 /// Something begins on the first lane and goes from lane to lane; from the last it goes to all others. Every eighth
 /// lane hears nothing of it.
@@ -72,7 +72,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let file = arguments.next().ok_or("a file to write")?;
     let mut number = |usual: usize| arguments.next().map_or(Ok(usual), |text| text.parse());
     let (lanes, events, marks) = (number(4)?, number(500)?, number(6)?);
-    let answer = Answer {
+    let answer = AnswerBlock {
         heading: "A timeline".into(),
         tone: Tone::Bad,
         text: format!("It began on one of {lanes} lanes"),

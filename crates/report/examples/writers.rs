@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use msprobe_report::{
-    Answer, Block, CellSink, CsvOptions, Page, PageTable, Sheet, SheetRows, Tone, write_page,
+    AnswerBlock, Block, CellSink, CsvOptions, Page, PageTable, Sheet, SheetRows, Tone, write_page,
     write_sheet_csv, write_sheet_json, write_workbook,
 };
 
@@ -62,7 +62,7 @@ fn page<'a>(sheet: &Sheet<'a>) -> Page<'a> {
         })
     };
     let title = "Comparison of two dumps".to_owned();
-    let answer = Answer {
+    let answer = AnswerBlock {
         heading: title.clone(),
         tone: Tone::Bad,
         text: "The first operation that introduces an error is Module.layers.12.Linear.forward.17 (step 0, rank 0).\n\

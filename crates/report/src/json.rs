@@ -13,13 +13,16 @@ pub fn rows_as_json(table: &Table) -> Vec<Value> {
         .map(|row| {
             let cells = table.columns.iter().zip(&row.cells);
             Value::Object(
-                cells.map(|(column, cell)| (column.key.to_owned(), value(cell))).collect::<Map<_, _>>(),
+                cells
+                    .map(|(column, cell)| (column.key.to_owned(), cell_as_json(cell)))
+                    .collect::<Map<_, _>>(),
             )
         })
         .collect()
 }
 
-fn value(cell: &Cell) -> Value {
+/// A cell as a value of JSON.
+pub(crate) fn cell_as_json(cell: &Cell) -> Value {
     match cell {
         Cell::Empty => Value::Null,
         Cell::Text(text) => json!(text),
@@ -36,13 +39,16 @@ fn value(cell: &Cell) -> Value {
 
 /// A number where JSON has one, a string where it has none.
 pub fn json_number(value: f64) -> Value {
-    if value.is_finite() {
-        json!(value)
-    } else if value.is_nan() {
-        json!("NaN")
+    if value.is_finite() { json!(value) } else { json!(not_finite(value)) }
+}
+
+/// The one spelling of a number that JSON has no word for.
+pub(crate) fn not_finite(value: f64) -> &'static str {
+    if value.is_nan() {
+        "NaN"
     } else if value > 0.0 {
-        json!("Infinity")
+        "Infinity"
     } else {
-        json!("-Infinity")
+        "-Infinity"
     }
 }

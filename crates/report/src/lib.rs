@@ -1,5 +1,6 @@
 //! One [`Table`] model, many writers. Knows what a file format is, not what its rows are about.
 
+pub mod answer;
 pub mod console;
 mod csv;
 pub mod error;
@@ -23,8 +24,8 @@ use std::fmt;
 
 pub use self::csv::write_csv;
 pub use self::html::{
-    Answer, Block, CurveSeries, Curves, Lane, Limit, Link, Mark, Node, Page, PageTable, Span, Timeline, Tree,
-    write_page,
+    AnswerBlock, Block, CurveSeries, Curves, Lane, Limit, Link, Mark, Node, Page, PageTable, Span, Timeline,
+    Tree, write_page,
 };
 pub use self::json::{json_number, rows_as_json};
 pub use self::plot::{LinePlot, line_plot_png};

@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use crate::number::{not_finite, push_integer, push_repr};
+use crate::json::not_finite;
+use crate::number::{push_integer, push_repr};
 use crate::ordered::{in_order, rows_per_piece};
 use crate::sheet::{CellSink, Sheet};
 
@@ -172,7 +173,7 @@ mod tests {
         let back: Vec<Value> = serde_json::from_str(&text).unwrap();
         assert_eq!(back.len(), 10_000);
         for (row, value) in back.iter().enumerate() {
-            let expected = json!({"te\"xt": "a\"\\\n\t\r\u{1}\u{7f}权", "value": row as f64 / 4.0, "value_2": "inf", "n": -3, "none": null});
+            let expected = json!({"te\"xt": "a\"\\\n\t\r\u{1}\u{7f}权", "value": row as f64 / 4.0, "value_2": "Infinity", "n": -3, "none": null});
             assert_eq!(*value, expected);
         }
         assert_eq!(text.lines().count(), 10_002);

@@ -3,6 +3,7 @@
 use msprobe_report::console::Console;
 
 use crate::metrics::Accuracy;
+use crate::names::{says_forward, says_input};
 use crate::table::{RowResult, Table};
 
 const FORWARD_INPUT: &str = "1. Analyze the model to view the input source.\n\
@@ -44,7 +45,7 @@ fn advice_for(name: &str) -> &'static str {
     let computed = |text| {
         if MAY_VARY.iter().any(|api| name.contains(api)) { NOT_DETERMINISTIC } else { text }
     };
-    match (name.contains("forward"), name.contains("input")) {
+    match (says_forward(name), says_input(name)) {
         (true, true) => FORWARD_INPUT,
         (true, false) => computed(FORWARD_OUTPUT),
         (false, true) => BACKWARD_INPUT,

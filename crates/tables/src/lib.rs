@@ -10,6 +10,7 @@ pub mod mapping;
 pub mod matching;
 pub mod merge_result;
 pub mod metrics;
+mod names;
 pub mod newest;
 pub mod run;
 pub mod static_graph;

@@ -22,7 +22,7 @@ pub use pair::{
 };
 pub use parallel::{Crew, on_this_thread, with_crew};
 pub use stats::{
-    Arithmetic, Bounds, Extremes, Figures, FloatRange, GradientFigures, GradientWork, Number, Statistics,
-    extremes, measure_gradient, statistics, statistics_and_crc32,
+    Arithmetic, Bounds, Extremes, FloatRange, FourStatistics, GradientFigures, GradientWork, Number,
+    Statistics, extremes, measure_gradient, statistics, statistics_and_crc32,
 };
 pub use view::{BLOCK_ELEMENTS, Endian, TensorView, ViewError, checked_numel, contiguous_strides};

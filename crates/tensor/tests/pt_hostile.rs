@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use msprobe_tensor::files::pt::{self, Kind};
+use msprobe_tensor::files::pt::{self, PtValueKind};
 use msprobe_tensor::files::{FormatError, Index};
 use serde_json::Value;
 
@@ -136,7 +136,7 @@ fn a_million_levels_of_nesting_are_decoded_and_then_refused() {
     while let Some(inner) = value.nth(0) {
         (value, levels) = (inner, levels + 1);
     }
-    assert_eq!((value.kind(), levels), (Kind::List, depth));
+    assert_eq!((value.kind(), levels), (PtValueKind::List, depth));
 
     let mut tuples = b"N".to_vec();
     tuples.extend(vec![0x85; depth]);

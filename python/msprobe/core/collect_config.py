@@ -11,6 +11,7 @@ from msprobe import _native
 from msprobe.core.common.exceptions import CodedException, MsprobeException, ScopeException
 from msprobe.core.common.file_check import read_config_file
 from msprobe.core.common.log import logger
+from msprobe.core.framework import Framework
 
 DEFAULT_CONFIG = Path(__file__).parents[1] / "config.json"
 
@@ -26,13 +27,14 @@ _PLAIN: dict[str, type[Exception]] = {
 
 
 def resolve(
+    framework: Framework,
     config_path: str | None = None,
     task: str | None = None,
     dump_path: str | None = None,
     level: str | None = None,
     step: list[int | str] | None = None,
 ) -> _native.Config:
-    """The configuration in a file, or the packaged one, with what the arguments say instead.
+    """The configuration in a file, or the packaged one, with what the arguments say instead, for a framework.
 
     Logs what there is to warn about. Raises the exception that scripts know for whatever is wrong.
     """
@@ -48,7 +50,7 @@ def resolve(
     )
     # The packaged file belongs to whoever installed the package, wherever that is.
     text = read_config_file(config_path) if config_path else DEFAULT_CONFIG.read_text(encoding="utf-8")
-    config, log, refused = _native.resolve_config(text, overrides)
+    config, log, refused = _native.resolve_config(text, overrides, framework)
     for severity, line in log:
         (logger.error if severity == "ERROR" else logger.warning)(line)
     if config is None:

@@ -1,8 +1,8 @@
 """The seam to a framework: what the collector (Rust) asks the adapter of a framework, and nothing else.
 
 An adapter answers about values it is shown; it computes nothing the collector can compute from memory. All of
-PyTorch's answers are in ``msprobe.pytorch.hooks.adapter``; the other side of this contract is
-``crates/python/src/collect/adapter.rs``.
+PyTorch's answers are in ``msprobe.pytorch.hooks.adapter``, its words in ``msprobe.pytorch.framework``. The
+other side of this contract is ``crates/python/src/collect/adapter.rs``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["Adapter", "Form", "Framework", "Kind", "Special", "Tensor"]
 
 
 class Framework(NamedTuple):
-    """What a framework calls its things in a dump."""
+    """What a framework calls its things in a dump and in a configuration."""
 
     name: str
     """In the head of ``dump.json``."""
@@ -26,6 +26,10 @@ class Framework(NamedTuple):
     """The type of the sizes of a tensor."""
     tensor_format: str
     """Of tensor files: ``pt`` or ``npy``."""
+    api_prefixes: tuple[str, ...] = ()
+    """What the names of its functions begin with, where a scope of a configuration can begin or end."""
+    foreign_keys: tuple[tuple[str, str], ...] = ()
+    """Keys that configurations of other frameworks have, and whose they are."""
 
 
 class Tensor(Protocol):

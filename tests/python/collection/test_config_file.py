@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -15,10 +16,13 @@ from msprobe.core import collect_config
 from msprobe.core.common import file_check
 from msprobe.core.common.exceptions import CodedException, FileCheckException, MsprobeException
 from msprobe.pytorch import PrecisionDebugger
+from msprobe.pytorch.framework import PYTORCH
 
 from .helpers import REMARKS, log_lines, write_config
 
 pytestmark = pytest.mark.usefixtures("services")
+
+resolve = functools.partial(collect_config.resolve, PYTORCH)
 
 GOLDEN = Path(__file__).parents[2] / "golden/dump_pytorch/config_validation/cases.json"
 CASES: list[dict[str, Any]] = json.loads(GOLDEN.read_text(encoding="utf-8"))
@@ -47,7 +51,7 @@ def test_recorded_case(case: dict[str, Any], here: Path, capsys: pytest.CaptureF
 
 def test_without_a_path_the_packaged_file_is_used(here: Path) -> None:
     for path in (None, ""):
-        config = collect_config.resolve(path)
+        config = resolve(path)
         assert (config.task, config.level, config.dump_path) == ("statistics", "L1", "./dump_path")
         assert (config.rank, config.step, config.list, config.scope) == ([], [], [], [])
         assert not config.enable_dataloader and not config.async_dump
@@ -56,19 +60,19 @@ def test_without_a_path_the_packaged_file_is_used(here: Path) -> None:
 def test_every_section_of_the_packaged_file_is_accepted() -> None:
     for task in ("statistics", "tensor", "overflow_check", "structure"):
         level = "mix" if task == "structure" else "L1"
-        assert collect_config.resolve(task=task, level=level).task == task
+        assert resolve(task=task, level=level).task == task
 
 
 @pytest.mark.parametrize("path", [3, Path("config.json"), b"config.json"])
 def test_a_path_is_a_string(path: Any) -> None:
     with pytest.raises(MsprobeException, match="config_path must be a string") as raised:
-        collect_config.resolve(path)
+        resolve(path)
     assert raised.value.code == 0
 
 
 def refused(path: str) -> FileCheckException:
     with pytest.raises(FileCheckException) as raised:
-        collect_config.resolve(path)
+        resolve(path)
     assert path in str(raised.value)
     return raised.value
 
@@ -91,7 +95,7 @@ def test_a_link_above_the_file_is_followed(here: Path) -> None:
     (here / "real").mkdir()
     write_config(here / "real")
     (here / "link").symlink_to("real")
-    assert collect_config.resolve("link/config.json").dump_path == "./dump"
+    assert resolve("link/config.json").dump_path == "./dump"
 
 
 def test_only_files_are_read(here: Path) -> None:
@@ -120,7 +124,7 @@ def test_the_name_ends_in_json(name: str, here: Path) -> None:
 
 def test_a_colon_is_plain(here: Path) -> None:
     (here / "a:b-1_2.json").write_text('{"dump_path": "./dump"}')
-    assert collect_config.resolve("a:b-1_2.json").dump_path == "./dump"
+    assert resolve("a:b-1_2.json").dump_path == "./dump"
 
 
 def test_a_file_below_a_gibibyte_is_read(here: Path) -> None:
@@ -142,7 +146,7 @@ def test_a_file_belongs_to_its_reader(here: Path, monkeypatch: pytest.MonkeyPatc
     assert refused(path).code == FileCheckException.FILE_PERMISSION_ERROR
     for caller in (7, 0):
         monkeypatch.setattr(os, "getuid", lambda caller=caller: caller)
-        assert collect_config.resolve(path).dump_path == "./dump"
+        assert resolve(path).dump_path == "./dump"
 
 
 @pytest.mark.parametrize(
@@ -152,27 +156,27 @@ def test_a_file_belongs_to_its_reader(here: Path, monkeypatch: pytest.MonkeyPatc
 def test_what_is_no_json_is_a_runtime_error(content: bytes, here: Path) -> None:
     (here / "config.json").write_bytes(content)
     with pytest.raises(RuntimeError, match=r"cannot read ./config\.json: .+"):
-        collect_config.resolve("./config.json")
+        resolve("./config.json")
 
 
 def test_a_section_has_to_be_an_object(here: Path) -> None:
     with pytest.raises(AttributeError, match="'NoneType' object has no attribute 'get'"):
-        collect_config.resolve(write_config(here, statistics=None))
+        resolve(write_config(here, statistics=None))
 
 
 def test_arguments_win_over_the_file(here: Path) -> None:
     path = write_config(
         here, task="tensor", level="L0", step=[1], rank=[2, "4-5"], statistics={"list": ["a"]}
     )
-    config = collect_config.resolve(path)
+    config = resolve(path)
     assert (config.task, config.file_task, config.level, config.step) == ("tensor", "tensor", "L0", [1])
-    config = collect_config.resolve(path, "statistics", "./other", "mix", ["3-4", 9])
+    config = resolve(path, "statistics", "./other", "mix", ["3-4", 9])
     assert (config.task, config.file_task, config.level) == ("statistics", "tensor", "mix")
     assert (config.dump_path, config.step, config.rank) == ("./other", [3, 4, 9], [2, 4, 5])
     # The section is the one of the argument.
     assert (config.list, config.tensor_list) == (["a"], [])
-    assert collect_config.resolve(path, step=[]).step == []
-    assert collect_config.resolve(path, dump_path="").dump_path == "./dump"
+    assert resolve(path, step=[]).step == []
+    assert resolve(path, dump_path="").dump_path == "./dump"
 
 
 @pytest.mark.parametrize(
@@ -203,23 +207,23 @@ def test_arguments_win_over_the_file(here: Path) -> None:
 )
 def test_wrong_arguments(arguments: dict[str, Any], text: str) -> None:
     with pytest.raises(MsprobeException) as raised:
-        collect_config.resolve(**arguments)
+        resolve(**arguments)
     assert raised.value.code == 0
     assert raised.value.error_info.startswith(text)
 
 
 def test_every_value_can_be_read(here: Path) -> None:
     tensor = {"file_format": "npy", "online_run_ut": True, "nfs_path": str(here)}
-    config = collect_config.resolve(write_config(here, task="tensor", tensor=tensor))
+    config = resolve(write_config(here, task="tensor", tensor=tensor))
     assert (config.file_format, config.check_mode, config.tensor_list) == ("npy", None, None)
     assert (config.online_run_ut, config.nfs_path, config.online_run_ut_recompute) == (True, str(here), False)
     assert (config.host, config.port, config.tls_path) == ("", -1, "./")
     overflow = {"overflow_nums": 5, "check_mode": "aicore"}
-    config = collect_config.resolve(write_config(here, task="overflow_check", overflow_check=overflow))
+    config = resolve(write_config(here, task="overflow_check", overflow_check=overflow))
     assert (config.overflow_nums, config.check_mode, config.online_run_ut) == (5, "aicore", False)
     scope = ["Torch.relu.0.forward", "Torch.relu.1.forward"]
     statistics = {"scope": scope, "data_mode": ["forward", "output"], "summary_mode": "md5"}
-    config = collect_config.resolve(write_config(here, statistics=statistics))
+    config = resolve(write_config(here, statistics=statistics))
     assert (config.scope, config.data_mode, config.summary_mode) == (scope, ["forward", "output"], "md5")
     assert repr(config) == 'Config(task="statistics", level="L1", dump_path="./dump")'
     with pytest.raises(AttributeError):
@@ -227,16 +231,16 @@ def test_every_value_can_be_read(here: Path) -> None:
 
 
 def test_filters(here: Path) -> None:
-    config = collect_config.resolve(write_config(here, step=[5, "7-8"], rank=[1]))
+    config = resolve(write_config(here, step=[5, "7-8"], rank=[1]))
     assert [step for step in range(12) if config.wants_step(step)] == [5, 7, 8]
     assert [step for step in range(12) if config.ends_before(step)] == [9, 10, 11]
     assert [config.wants_rank(rank) for rank in (None, 0, 1)] == [False, False, True]
-    config = collect_config.resolve(write_config(here))
+    config = resolve(write_config(here))
     assert config.wants_step(10**9) and not config.ends_before(10**9) and config.wants_rank(None)
 
 
 def test_the_dump_path_can_be_set_later(here: Path) -> None:
-    native = collect_config.resolve(write_config(here, step=[3]))
+    native = resolve(write_config(here, step=[3]))
     config = collect_config.DebuggerConfig(native)
     config.dump_path = "./dump/actor"
     assert (config.dump_path, config.native.dump_path, native.dump_path) == (
@@ -255,16 +259,16 @@ def test_the_dump_path_can_be_set_later(here: Path) -> None:
 
 def test_the_core_names_unknown_arguments() -> None:
     with pytest.raises(ValueError, match="there is no argument ranks"):
-        _native.resolve_config("{}", '{"ranks": []}')
+        _native.resolve_config("{}", '{"ranks": []}', PYTORCH)
     with pytest.raises(ValueError, match="cannot read the arguments"):
-        _native.resolve_config("{}", "[")
+        _native.resolve_config("{}", "[", PYTORCH)
 
 
 def test_all_of_it_is_caught_as_one_class(here: Path) -> None:
     with pytest.raises(CodedException):
-        collect_config.resolve("nowhere.json")
+        resolve("nowhere.json")
     with pytest.raises(CodedException):
-        collect_config.resolve(write_config(here, task="foo"))
+        resolve(write_config(here, task="foo"))
 
 
 def test_directories_are_made_for_the_group_only(here: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from msprobe.core import collect_config
 from msprobe.core.common.exceptions import MsprobeException
+from msprobe.pytorch.framework import PYTORCH
 from tests.python.collection import runs
 from tests.python.collection.helpers import write_config
 
@@ -392,5 +393,5 @@ def test_a_disk_that_cannot_be_written_ends_it(tmp_path: Path) -> None:
 def test_configurations_that_are_refused(keys: dict[str, Any], part: str, tmp_path: Path) -> None:
     path = write_config(tmp_path, **{"task": "statistics", "level": "L1", **keys})
     with pytest.raises(MsprobeException, match="flight_recorder") as raised:
-        collect_config.resolve(path)
+        collect_config.resolve(PYTORCH, path)
     assert part in str(raised.value)

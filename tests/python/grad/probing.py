@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from msprobe.core import collect_config
+from msprobe.pytorch.framework import PYTORCH
 from msprobe.pytorch.grad_probe.grad_monitor import GradientMonitor
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "grad_probe"
@@ -26,7 +27,7 @@ def write_config(folder: Path, section: dict[str, Any] | None = None, **keys: An
 
 
 def monitor(folder: Path, section: dict[str, Any] | None = None, **keys: Any) -> GradientMonitor:
-    return GradientMonitor(collect_config.resolve(write_config(folder, section, **keys)))
+    return GradientMonitor(collect_config.resolve(PYTORCH, write_config(folder, section, **keys)))
 
 
 def model_of(gradients: dict[str, Any]) -> nn.Module:

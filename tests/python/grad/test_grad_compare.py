@@ -125,7 +125,7 @@ def test_thresholds_and_pictures_can_be_chosen(tmp_path: Path) -> None:
     assert (verdict["status"], verdict["step"], verdict["parameters"]) == ("diverged", 1, ["norm.weight"])
     pictures = sorted(path.name for path in (tmp_path / "similarities_picture").iterdir())
     assert pictures == [f"{name}_similarities.png" for name in ("embed.weight", "norm.weight", "summary")]
-    with pytest.raises(ValueError, match="none of all, worst:N and none"):
+    with pytest.raises(ValueError, match="give all, worst:N or none"):
         GradComparator.compare(run_a, run_b, tmp_path, pictures="some")
 
 

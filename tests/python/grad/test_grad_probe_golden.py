@@ -13,6 +13,7 @@ import torch
 from msprobe import _native
 from msprobe.core import collect_config
 from msprobe.core.tensor import describe
+from msprobe.pytorch.framework import PYTORCH
 from msprobe.pytorch.grad_probe.grad_monitor import GradientMonitor
 from tests.python.grad.probing import GOLDEN, model_of, same_files, set_gradients, sgd
 
@@ -41,7 +42,7 @@ def test_files_are_those_of_the_reference(
     frozen = {} if case == "l2_edge_values" else {"frozen.weight": None, "frozen.bias": None}
     steps = [{**gradients, **frozen} for gradients in recorded_gradients(case)]
     model = model_of(steps[0])
-    probe = GradientMonitor(collect_config.resolve(str(GOLDEN / case / "config.json")))
+    probe = GradientMonitor(collect_config.resolve(PYTORCH, str(GOLDEN / case / "config.json")))
     probe.monitor([model])
     optimizer = sgd(model)
     for gradients in steps:
@@ -59,7 +60,7 @@ def test_the_core_needs_no_framework(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """What an adapter of another framework does: names and arrays, nothing else."""
     monkeypatch.chdir(tmp_path)
     folder = GOLDEN / "ms_pynative_l2"
-    config = collect_config.resolve(str(folder / "config.json"))
+    config = collect_config.resolve(PYTORCH, str(folder / "config.json"))
     probe = _native.GradientProbe(config)
     for step in range(3):
         if not config.wants_step(step):

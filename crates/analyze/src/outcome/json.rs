@@ -14,7 +14,7 @@ const SCHEMA: u32 = 1;
 impl Outcome {
     /// The answer as JSON text. Numbers that are not finite are strings.
     pub fn json(&self) -> String {
-        let births: Vec<JsonValue> = self.births.iter().map(finding).collect();
+        let origins: Vec<JsonValue> = self.origins.iter().map(finding).collect();
         let paths = |paths: &[std::path::PathBuf]| -> Vec<String> {
             paths.iter().map(|path| path.display().to_string()).collect()
         };
@@ -23,7 +23,7 @@ impl Outcome {
             .iter()
             .filter_map(|excused| {
                 let (rank, operation) = self.excused_name(excused)?;
-                let rule = excused.rule.name();
+                let rule = excused.rule.as_str();
                 Some(json!({"rule": rule, "rank": rank, "operation": operation, "count": excused.count}))
             })
             .collect();
@@ -57,16 +57,16 @@ impl Outcome {
             .collect();
         let document = json!({
             "schema": SCHEMA,
-            "status": self.status().name(),
+            "status": self.status().as_str(),
             "summary": self.headline(),
             "step": self.step.display().to_string(),
             "clean_steps": paths(&self.clean_steps),
             "incomplete_steps": paths(&self.incomplete_steps),
             "complete": self.is_complete(),
             "unmeasured": self.ranks.iter().map(|rank| rank.unmeasured).sum::<u64>(),
-            "culprit": births.first(),
-            "births": births,
-            "more_births": self.more_births,
+            "culprit": origins.first(),
+            "births": origins,
+            "more_births": self.more_origins,
             "spread": spread,
             "harmless": harmless,
             "absorbed": self.absorbed().0,
@@ -82,6 +82,7 @@ impl Outcome {
             "unpaired_calls": self.unpaired,
             "problems": self.problems,
             "files": paths(&self.files),
+            "answer": self.answer().to_json(),
         });
         format!("{document:#}\n")
     }
@@ -89,7 +90,7 @@ impl Outcome {
     fn warning_counts(&self) -> JsonValue {
         let counts = crate::range::Danger::ALL.iter().enumerate().map(|(index, danger)| {
             let count: u64 = self.warnings.iter().filter_map(|warned| warned.range.counts.get(index)).sum();
-            (danger.name().to_owned(), json!(count))
+            (danger.as_str().to_owned(), json!(count))
         });
         JsonValue::Object(counts.collect())
     }
@@ -104,7 +105,7 @@ fn finding(finding: &Finding) -> JsonValue {
     json!({
         "rank": finding.rank,
         "operation": finding.operation,
-        "kind": finding.kind.name(),
+        "kind": finding.kind.as_str(),
         "phase": if finding.is_backward { "backward" } else { "forward" },
         "values": finding.values.names(),
         "reason": finding.reason,
@@ -149,7 +150,7 @@ fn warnings(warned: &Warned) -> impl Iterator<Item = JsonValue> {
         json!({
             "rank": warned.rank,
             "operation": operation,
-            "danger": warning.danger.name(),
+            "danger": warning.danger.as_str(),
             "type": role_word(warning.role),
             "index": warning.index,
             "dtype": warning.dtype.to_string(),

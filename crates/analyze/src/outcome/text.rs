@@ -1,12 +1,13 @@
-//! The answer for people: culprit, evidence, spread.
+//! What was found, in words: the headline, what is known of the culprit, how it spread.
 
 use std::fmt::Write;
 
 use msprobe_dump::model::Statistic;
+use msprobe_report::answer::Section;
 use msprobe_report::short_number;
 
 use super::{Outcome, Status};
-use crate::findings::{Elements, Finding, Hop, Kind};
+use crate::findings::{Elements, Finding, Hop, OriginKind};
 use crate::record::Kinds;
 use crate::rules::Rule;
 use crate::values::Value;
@@ -21,22 +22,34 @@ const FRAMES: usize = 4;
 const TENSORS: usize = 8;
 
 impl Outcome {
-    /// One sentence.
+    /// One sentence, with the status before it where it is not plain.
     pub fn headline(&self) -> String {
+        let sentence = self.sentence();
+        let is_said =
+            self.culprit().is_some() || self.status() != Status::Incomplete || self.has_no_records();
+        if is_said { sentence } else { format!("incomplete: {sentence}") }
+    }
+
+    fn has_no_records(&self) -> bool {
+        self.ranks.iter().all(|rank| rank.records == 0) && self.incomplete_steps.is_empty()
+    }
+
+    /// The headline without its status.
+    pub(super) fn sentence(&self) -> String {
         let ranks = self.ranks.len();
         let has_none = self.harmless().is_empty() && self.absorbed().0 == 0;
         let none = if has_none { "no NaN and no Inf" } else { "no harmful NaN or Inf" };
-        if self.ranks.iter().all(|rank| rank.records == 0) && self.incomplete_steps.is_empty() {
+        if self.has_no_records() {
             return format!("nothing to judge: there are no records of values on {}", count(ranks, "rank"));
         }
         match (self.culprit(), self.status()) {
             (Some(culprit), _) => {
                 let what = match culprit.kind {
-                    Kind::Produced => "made by",
-                    Kind::Communication => "made in communication by",
-                    Kind::Parameter => "in a parameter read by",
-                    Kind::Input => "given to",
-                    Kind::MissingRank => "received from a rank without a dump by",
+                    OriginKind::Produced => "made by",
+                    OriginKind::Communication => "made in communication by",
+                    OriginKind::Parameter => "in a parameter read by",
+                    OriginKind::Input => "given to",
+                    OriginKind::MissingRank => "received from a rank without a dump by",
                 };
                 format!(
                     "{} first {what} {} on rank {}",
@@ -47,7 +60,7 @@ impl Outcome {
             }
             (None, Status::Incomplete) => {
                 format!(
-                    "incomplete: {none} in what was measured on {}, but {}",
+                    "{none} in what was measured on {}, but {}",
                     count(ranks, "rank"),
                     self.gaps().join(", ")
                 )
@@ -59,30 +72,29 @@ impl Outcome {
         }
     }
 
-    /// The report, line by line.
-    pub fn lines(&self) -> Vec<String> {
-        let mut lines = vec![self.headline()];
+    /// What people are shown besides the answer.
+    pub fn sections(&self) -> Vec<Section> {
+        let mut sections = Vec::new();
         if !self.clean_steps.is_empty() {
             let steps = count(self.clean_steps.len(), "step");
             let which = if self.status() == Status::Anomaly { "before it" } else { "besides" };
-            lines.push(format!("  in {}; {steps} {which} had none", self.step.display()));
+            let line = format!("In {}; {steps} {which} had none", self.step.display());
+            sections.push(Section::lines("", vec![line]));
         }
         if let Some(culprit) = self.culprit() {
-            lines.push(String::new());
-            lines.extend(evidence(culprit));
-            lines.extend(self.how_it_spread(culprit));
+            sections.extend(self.how_it_spread(culprit));
         }
-        lines.extend(self.others());
-        lines.extend(self.early_warnings());
-        lines.extend(self.what_was_excused());
-        lines.extend(self.what_is_wrong());
-        lines
+        sections.push(self.others());
+        sections.push(self.early_warnings());
+        sections.extend(self.what_was_excused());
+        sections.push(self.what_is_wrong());
+        sections
     }
 
-    fn how_it_spread(&self, culprit: &Finding) -> Vec<String> {
-        let mut lines = Vec::new();
+    fn how_it_spread(&self, culprit: &Finding) -> Vec<Section> {
+        let mut sections = Vec::new();
         if culprit.chain.len() > 1 {
-            lines.push("Spread".to_owned());
+            let mut lines = Vec::new();
             let (first, last) = HOPS;
             let hops = culprit.chain.len();
             for (number, hop) in culprit.chain.iter().enumerate() {
@@ -93,6 +105,7 @@ impl Outcome {
                     lines.push(hop_line(hop));
                 }
             }
+            sections.push(Section::lines("Spread", lines));
         }
         let arrived = by_ranks(self.spread.iter().map(|spread| {
             let how = match (&spread.via, spread.from_rank) {
@@ -101,34 +114,34 @@ impl Outcome {
             };
             (spread.rank, format!("{}, {how}", spread.operation))
         }));
-        lines.extend(section("First on the other ranks", &arrived, LINES));
+        sections.push(section("First on the other ranks", &arrived));
         let touched = self.ranks.iter().filter(|rank| rank.anomalies > 0);
         let records = by_ranks(touched.map(|rank| {
             let share = 100.0 * rank.anomalies as f64 / rank.records.max(1) as f64;
             (rank.rank, format!("{} of {} ({share:.1} %)", rank.anomalies, rank.records))
         }));
-        lines.extend(section("Records that are not finite", &records, LINES));
-        lines
+        sections.push(section("Records that are not finite", &records));
+        sections
     }
 
-    fn others(&self) -> Vec<String> {
+    fn others(&self) -> Section {
         let others: Vec<String> = self
-            .births
+            .origins
             .iter()
             .skip(1)
-            .map(|birth| {
-                let (rank, operation) = (birth.rank, &birth.operation);
-                format!("  rank {rank}: {operation} ({}): {}", said(birth.values), birth.reason)
+            .map(|origin| {
+                let (rank, operation) = (origin.rank, &origin.operation);
+                format!("  rank {rank}: {operation} ({}): {}", said(origin.values), origin.reason)
             })
             .collect();
-        let mut lines = section("Began independently of that", &others, LINES);
-        if self.more_births > 0 {
-            lines.push(format!("  {} more are only counted", self.more_births));
+        let mut lines = shortened(&others);
+        if self.more_origins > 0 {
+            lines.push(format!("  {} more are only counted", self.more_origins));
         }
-        lines
+        Section::lines("Began independently of that", lines)
     }
 
-    fn early_warnings(&self) -> Vec<String> {
+    fn early_warnings(&self) -> Section {
         let mut warnings: Vec<String> = Vec::new();
         let mut total = 0;
         for warned in &self.warnings {
@@ -140,10 +153,10 @@ impl Outcome {
             Some(dtype) => format!("Early warnings ({total}, also for {dtype})"),
             None => format!("Early warnings ({total})"),
         };
-        section(&title, &warnings, LINES)
+        section(&title, &warnings)
     }
 
-    fn what_was_excused(&self) -> Vec<String> {
+    fn what_was_excused(&self) -> Vec<Section> {
         let mut lines = Vec::new();
         for rule in Rule::ALL {
             let of_rule: Vec<_> = self.harmless().iter().filter(|excused| excused.rule == rule).collect();
@@ -153,24 +166,25 @@ impl Outcome {
             };
             lines.push(format!(
                 "  {}: {}, first {name} on rank {rank}",
-                rule.name(),
+                rule.as_str(),
                 count(records, "record")
             ));
         }
         let filled: u64 = self.warnings.iter().map(|warned| warned.filled).sum();
         if filled > 0 {
             let tensors = count(filled as usize, "tensor");
-            lines.push(format!("  {}: {tensors} with the lowest number of their dtype", Rule::Mask.name()));
+            lines.push(format!("  {}: {tensors} with the lowest number of their dtype", Rule::Mask.as_str()));
         }
-        let mut lines = section("Harmless by rule (--no-rule NAME to count it)", &lines, LINES);
+        let mut sections = vec![section("Harmless by rule (--no-rule NAME to count it)", &lines)];
         if let (records, Some((rank, name))) = self.absorbed() {
             let records = count(records, "record");
-            lines.push(format!(
+            let line = format!(
                 "Also not finite on the way in, from nobody knows where, and finite on the way out: {records}, first {name} on \
                  rank {rank}"
-            ));
+            );
+            sections.push(Section::lines("", vec![line]));
         }
-        lines
+        sections
     }
 
     /// What was not measured or could not be read, in a few words each.
@@ -206,66 +220,42 @@ impl Outcome {
         gaps
     }
 
-    fn what_was_not_measured(&self) -> Vec<String> {
-        let unmeasured: Vec<String> = self
-            .ranks
-            .iter()
-            .filter(|rank| rank.unmeasured > 0)
-            .map(|rank| {
-                let values = count(rank.unmeasured as usize, "value");
-                let first = rank.first_unmeasured.as_deref().unwrap_or_default();
-                format!("  rank {}: {values}, the first {first}", rank.rank)
-            })
-            .collect();
-        section("Not measured: nobody can say that these are finite", &unmeasured, LINES)
-    }
-
-    fn what_is_wrong(&self) -> Vec<String> {
+    fn what_is_wrong(&self) -> Section {
         let problems: Vec<String> = self.problems.iter().map(|problem| format!("  {problem}")).collect();
-        let mut lines = self.what_was_not_measured();
-        lines.extend(section("Problems", &problems, LINES));
+        let mut lines = shortened(&problems);
         if self.unpaired > 0 && self.status() == Status::Anomaly {
             lines.push(format!(
                 "  {} found no partner on another rank",
                 count(self.unpaired, "communication call")
             ));
         }
-        lines
+        Section::lines("Problems", lines)
     }
 }
 
-fn evidence(finding: &Finding) -> Vec<String> {
-    let mut lines = vec![format!(
-        "Culprit  rank {}  {}  ({})",
-        finding.rank,
-        finding.operation,
-        if finding.is_backward { "backward" } else { "forward" }
-    )];
-    lines.push(format!("  {}", finding.reason));
-    lines.extend(finding.advice.iter().map(|advice| format!("  {advice}")));
-    if let Some(parameter) = &finding.parameter {
-        lines.push(format!("  parameter  {parameter}"));
-    }
+/// What is known of an origin: labels and texts.
+pub(super) fn facts(finding: &Finding) -> Vec<(&'static str, String)> {
+    let mut facts = vec![("reason", finding.reason.clone())];
+    facts.extend(finding.advice.iter().map(|advice| ("why", advice.clone())));
+    facts.extend(finding.parameter.iter().map(|parameter| ("parameter", parameter.clone())));
     if !finding.modules.is_empty() {
-        lines.push(format!("  module     {}", finding.modules.join(" > ")));
+        facts.push(("module", finding.modules.join(" > ")));
     }
     let values: Vec<String> = finding.inputs.iter().chain(&finding.outputs).map(value_line).collect();
-    lines.extend(values.iter().take(TENSORS).cloned());
-    if values.len() > TENSORS {
-        lines.push(format!("  … {} more tensors", values.len() - TENSORS));
-    }
-    lines.extend(finding.elements.iter().map(elements_line));
-    let mut frames = frames_to_show(&finding.stack).into_iter().take(FRAMES);
-    if let Some(first) = frames.next() {
-        lines.push(format!("  called at  {}", one_line(first)));
-        lines.extend(frames.map(|frame| format!("             {}", one_line(frame))));
-    }
-    lines
+    let more = values.len().saturating_sub(TENSORS);
+    let elements = finding.elements.iter().map(elements_line);
+    let shown = values.iter().take(TENSORS).cloned();
+    let more = (more > 0).then(|| format!("… {more} more tensors"));
+    let evidence = shown.chain(more).chain(elements);
+    facts.extend(evidence.enumerate().map(|(index, text)| (if index == 0 { "evidence" } else { "" }, text)));
+    let frames = frames_to_show(&finding.stack).into_iter().take(FRAMES).map(|frame| one_line(frame));
+    facts.extend(frames.enumerate().map(|(index, text)| (if index == 0 { "called at" } else { "" }, text)));
+    facts
 }
 
 fn value_line(value: &Value) -> String {
     let mut line =
-        format!("  {:<10} {} {:?}", value.place, value.dtype.trim_start_matches("torch."), value.shape);
+        format!("{:<10} {} {:?}", value.place, value.dtype.trim_start_matches("torch."), value.shape);
     for (statistic, figure) in Statistic::ALL.iter().zip(value.figures) {
         if let Some(figure) = figure {
             let _ = write!(line, "  {} {}", statistic.as_str(), short_number(figure));
@@ -284,7 +274,7 @@ fn elements_line(elements: &Elements) -> String {
     }
     let first =
         counts.first_bad.as_ref().map_or_else(String::new, |index| format!(", the first at {index:?}"));
-    format!("  {:<10} {} of {} elements{first}", elements.place, parts.join(", "), counts.elements)
+    format!("{:<10} {} of {} elements{first}", elements.place, parts.join(", "), counts.elements)
 }
 
 fn hop_line(hop: &Hop) -> String {
@@ -309,14 +299,15 @@ fn one_line(frame: &str) -> String {
     frame.split_whitespace().collect::<Vec<&str>>().join(" ")
 }
 
-fn section(title: &str, entries: &[String], most: usize) -> Vec<String> {
-    if entries.is_empty() {
-        return Vec::new();
-    }
-    let mut lines = vec![title.to_owned()];
-    lines.extend(entries.iter().take(most).cloned());
-    if entries.len() > most {
-        lines.push(format!("  … {} more", entries.len() - most));
+fn section(title: &str, entries: &[String]) -> Section {
+    Section::lines(title, shortened(entries))
+}
+
+/// The first entries, and how many there are beyond them.
+fn shortened(entries: &[String]) -> Vec<String> {
+    let mut lines: Vec<String> = entries.iter().take(LINES).cloned().collect();
+    if entries.len() > LINES {
+        lines.push(format!("  … {} more", entries.len() - LINES));
     }
     lines
 }
@@ -370,7 +361,7 @@ pub(crate) fn said(kinds: Kinds) -> String {
     if words.is_empty() { "a value that is not finite".to_owned() } else { words.join(" and ") }
 }
 
-fn count(number: usize, what: &str) -> String {
+pub(super) fn count(number: usize, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 

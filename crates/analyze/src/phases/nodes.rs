@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use msprobe_dump::hash::FastMap;
+use msprobe_dump::names::segments;
 
 use super::peers::Peers;
 use super::{is_anomaly, is_ignored};
@@ -144,7 +145,7 @@ impl<'a> Graph<'a> {
         for (index, record) in dump.records.iter().enumerate().skip(first.unwrap_or(dump.records.len())) {
             if let Some(call) = record.communication.as_deref() {
                 let anomalies = since as u32..self.anomalies.len() as u32;
-                let place = Place { rank: position as u32, record: index as u32, layer, sub_layer };
+                let place = CallPlace { rank: position as u32, record: index as u32, layer, sub_layer };
                 let node = self.node(record, call, place, anomalies, functions);
                 self.nodes.push(node);
                 since = self.anomalies.len();
@@ -163,11 +164,11 @@ impl<'a> Graph<'a> {
         &mut self,
         record: &'a Record,
         call: &Communication,
-        place: Place,
+        place: CallPlace,
         anomalies: Range<u32>,
         functions: &mut Functions<'a>,
     ) -> Node {
-        let function = record.name.split('.').nth(1).unwrap_or_default();
+        let function = function_of(&record.name);
         let direction = direction(function, call, i64::from(self.ranks[place.rank as usize].dir.rank));
         let plain = record.plain;
         let has_bad_input = plain.input_args || plain.input_kwargs;
@@ -185,15 +186,25 @@ impl<'a> Graph<'a> {
             has_bad_input,
             is_anomaly: is_anomaly(record),
             is_linked: false,
-            has_short_name: record.name.split('.').count() < 4,
+            has_short_name: is_short(&record.name),
             has_list: call.has_list_argument && direction.1 && root(function).is_some(),
         }
     }
 }
 
+/// The function of a call, where the reference looks for it: in the second segment.
+fn function_of(record: &str) -> &str {
+    segments(record).nth(1).unwrap_or_default()
+}
+
+/// Whether a name has fewer segments than those of calls, which the reference stumbles over.
+fn is_short(record: &str) -> bool {
+    segments(record).count() < 4
+}
+
 /// Where a call stands.
 #[derive(Clone, Copy)]
-struct Place {
+struct CallPlace {
     rank: u32,
     record: u32,
     layer: u32,

@@ -5,7 +5,7 @@ use std::hash::Hasher as _;
 
 use msprobe_dump::hash::FastHasher;
 use msprobe_dump::model::{Place, RecordText, Section, Segment, Statistic, Value, Visitor, Written};
-use msprobe_dump::names::{ModulePass, RecordName};
+use msprobe_dump::names::{ModulePass, RecordName, is_of_communication};
 use msprobe_dump::read::{PullError, Shape};
 use msprobe_tensor::DType;
 
@@ -104,7 +104,7 @@ pub(super) fn read_record(
             parameters: Box::default(),
         },
         bad: Vec::new(),
-        communication: (name.starts_with("Distributed.")).then(Box::<Communication>::default),
+        communication: is_of_communication(name).then(Box::<Communication>::default),
         are_gradients: false,
         batch_items: 0,
         unmeasured: Unmeasured::default(),

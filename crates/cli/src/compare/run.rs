@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use anyhow::Result;
-use msprobe_compare::verdict::{Allowed, Status as VerdictStatus, Tolerances};
+use msprobe_compare::verdict::{Allowed, Tolerances};
 use msprobe_report::Formats;
 use msprobe_report::Visible;
+use msprobe_report::answer::Habit;
 use msprobe_report::console::Console;
 use msprobe_report::error::{Code, CompareError};
 use msprobe_tables::common_dir::compare_common_dirs;
@@ -20,9 +21,10 @@ use super::args::{CompareArgs, MergeResultArgs};
 use super::config::CompareConfig;
 use crate::args::{FormatName, FrameworkName};
 use crate::console::{Terminal, refuse};
-use crate::{Status, WithHint, logging};
+use crate::output::print_answer;
+use crate::{Exit, WithHint};
 
-pub(crate) fn run(framework: Option<FrameworkName>, args: &CompareArgs) -> Result<Status> {
+pub(crate) fn run(framework: Option<FrameworkName>, args: &CompareArgs) -> Result<Exit> {
     let console = Terminal::default();
     let target = args.target.as_ref().or(args.target_path.as_ref());
     let golden = args.golden.as_ref().or(args.golden_path.as_ref());
@@ -41,17 +43,17 @@ pub(crate) fn run(framework: Option<FrameworkName>, args: &CompareArgs) -> Resul
     Ok(result.unwrap_or_else(|error| refuse(&error, &console)))
 }
 
-pub(crate) fn merge(args: &MergeResultArgs) -> Status {
+pub(crate) fn merge(args: &MergeResultArgs) -> Exit {
     let console = Terminal::default();
     match merge_result(&args.input_dir, &args.output_dir, &args.config_path, &console) {
         Ok(merged) => {
             say(&format!("merged into {}", merged.path.display()));
             if merged.left_out.is_empty() {
-                return Status::Ok;
+                return Exit::Ok;
             }
             let ranks: Vec<String> = merged.left_out.iter().map(u64::to_string).collect();
             say(&format!("not complete: the tables of rank {} could not be read", ranks.join(", ")));
-            Status::Failed
+            Exit::Failed
         }
         Err(error) => refuse(&error, &console),
     }
@@ -102,7 +104,7 @@ fn older(
     input: &Path,
     args: &CompareArgs,
     console: &Terminal,
-) -> Result<Status, CompareError> {
+) -> Result<Exit, CompareError> {
     let usage = |message: &str| CompareError::new(Code::InvalidParam, message);
     let Some(framework) = framework else {
         return Err(usage("the older form needs the framework first")
@@ -156,18 +158,16 @@ fn older(
         options.log_rows |= config.log_rows.unwrap_or(true);
         compare_ranks(target, golden, &options, console)?
     };
-    let status = finish(&outcome, &options, console)?;
-    // Scripts of old take any other number for a crash, which it is where something could not be read.
-    let is_told = !args.fail_on_difference && outcome.failures.is_empty();
-    Ok(if is_told { Status::Ok } else { status })
+    finish(&outcome, &options, console)?;
+    let status = outcome.status();
+    Ok(if args.fail_on_difference {
+        status.exit()
+    } else {
+        status.exit_by_habit(Habit::OlderCompare, outcome.failures.is_empty())
+    })
 }
 
-fn newer(
-    target: &Path,
-    golden: &Path,
-    args: &CompareArgs,
-    console: &Terminal,
-) -> Result<Status, CompareError> {
+fn newer(target: &Path, golden: &Path, args: &CompareArgs, console: &Terminal) -> Result<Exit, CompareError> {
     if !matches!(args.mode.as_str(), "auto" | "offline_data") {
         let message = format!("mode {} needs Ascend products and is not part of this tool", args.mode);
         return Err(CompareError::new(Code::InvalidParam, message).with_hint("leave -m out"));
@@ -181,32 +181,18 @@ fn newer(
         return Ok(finish_files(&files, console));
     }
     let outcome = compare_dumps(target, golden, &options, console)?;
-    finish(&outcome, &options, console)
+    finish(&outcome, &options, console)?;
+    Ok(outcome.status().exit())
 }
 
 /// The straight answer, and where the tables are.
-fn finish(outcome: &Outcome, options: &Options, console: &dyn Console) -> Result<Status, CompareError> {
+fn finish(outcome: &Outcome, options: &Options, console: &dyn Console) -> Result<(), CompareError> {
     outcome.write_verdict(&options.output, &options.tolerances, console)?;
     console.end();
-    for (index, line) in outcome.lines(terminal_width()).iter().enumerate() {
-        if index == 0 { say_in_colour(line, outcome.status()) } else { say(line) }
-    }
-    if outcome.parts.iter().any(|part| !part.files.is_empty()) {
-        say("");
-        say(&format!("Results are in {}:", options.output.display()));
-        for file in outcome.parts.iter().flat_map(|part| &part.files) {
-            say(&format!("  {}", file.file_name().unwrap_or_default().to_string_lossy()));
-        }
-        say("  verdict.json");
-    }
+    // Whoever closed it has seen enough.
+    let _ = print_answer(&outcome.answer(&options.output), &outcome.sections(terminal_width()));
     announce_end(console);
-    Ok(match outcome.status() {
-        VerdictStatus::Identical | VerdictStatus::WithinTolerance => Status::Ok,
-        VerdictStatus::Incomplete | VerdictStatus::Diverged | VerdictStatus::DiffersAtInput => {
-            Status::Differs
-        }
-        VerdictStatus::Failed => Status::Failed,
-    })
+    Ok(())
 }
 
 /// Columns of the terminal, or of a page where there is none.
@@ -214,27 +200,13 @@ fn terminal_width() -> usize {
     terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0))
 }
 
-/// The first line of the answer in the colour of its status, where a person reads it.
-fn say_in_colour(line: &str, status: VerdictStatus) {
-    use std::io::{IsTerminal, Write};
-    if !std::io::stdout().is_terminal() || !logging::use_color() {
-        return say(line);
-    }
-    let colour = match status {
-        VerdictStatus::Identical | VerdictStatus::WithinTolerance => "32",
-        VerdictStatus::Incomplete => "33",
-        VerdictStatus::Diverged | VerdictStatus::DiffersAtInput | VerdictStatus::Failed => "31",
-    };
-    let _ = writeln!(std::io::stdout(), "\u{1b}[1;{colour}m{}\u{1b}[0m", Visible(line));
-}
-
 /// Where the tables of a static graph are. What could not be compared is in the log.
-fn finish_files(files: &[std::path::PathBuf], console: &Terminal) -> Status {
+fn finish_files(files: &[std::path::PathBuf], console: &Terminal) -> Exit {
     announce_end(console);
     for file in files {
         say(&file.display().to_string());
     }
-    if console.errors() > 0 { Status::Failed } else { Status::Ok }
+    if console.errors() > 0 { Exit::Failed } else { Exit::Ok }
 }
 
 /// The box users know as the end of a comparison.

@@ -112,9 +112,9 @@ fn change(tensors: &mut Vec<Tensor>, dice: &mut Rng) -> Option<&'static str> {
 }
 
 /// Nothing if a file cannot be opened, which is an error and no answer.
-fn answer(a: &Path, b: &Path) -> Option<Answer> {
+fn answer(a: &Path, b: &Path) -> Option<Status> {
     let (a, b) = (TensorFile::open(a).ok()?, TensorFile::open(b).ok()?);
-    Some(Answer::of(&compare_files(&a, &b, &[]).ok()?.0))
+    Some(answer::status(&compare_files(&a, &b, &[]).ok()?.0))
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn whatever_differs_is_not_identical() {
         let tensors = tensors_of(&mut dice, count);
         write(&a, &tensors);
         write(&b, &tensors);
-        assert_eq!(answer(&a, &b), Some(Answer::Identical), "seed {seed}");
+        assert_eq!(answer(&a, &b), Some(Status::Identical), "seed {seed}");
         let mut other = tensors.clone();
         let what = match dice.usize(..8) {
             0 => {
@@ -153,7 +153,7 @@ fn whatever_differs_is_not_identical() {
         };
         let Some(what) = what else { continue };
         for (a, b) in [(&a, &b), (&b, &a)] {
-            assert_ne!(answer(a, b), Some(Answer::Identical), "seed {seed} {form}: {what}");
+            assert_ne!(answer(a, b), Some(Status::Identical), "seed {seed} {form}: {what}");
             cases += 1;
         }
     }
@@ -169,12 +169,12 @@ fn what_is_missing_is_incomplete_and_what_differs_is_worse() {
     tensors[0] = Tensor { name: "w".to_owned(), dtype: DType::F32, shape: vec![1], bytes: vec![0; 4] };
     write(&a, &tensors);
     write(&b, &tensors[..2]);
-    assert_eq!(answer(&a, &b), Some(Answer::Incomplete));
-    assert_eq!(answer(&b, &a), Some(Answer::Incomplete));
+    assert_eq!(answer(&a, &b), Some(Status::Incomplete));
+    assert_eq!(answer(&b, &a), Some(Status::Incomplete));
     tensors[0].bytes[3] = 0x40;
     write(&b, &tensors[..2]);
-    assert_eq!(answer(&a, &b), Some(Answer::Diverged));
-    assert_eq!((Answer::Incomplete.exit(), Answer::Failed.exit()), (Status::Differs, Status::Failed));
+    assert_eq!(answer(&a, &b), Some(Status::Diverged));
+    assert_eq!((Status::Incomplete.exit(), Status::Failed.exit()), (Exit::Differs, Exit::Failed));
 }
 
 #[test]
@@ -195,13 +195,13 @@ fn bytes_of_no_tensor_are_not_compared() {
     let whole = write("whole.safetensors", &header(2), &[1, 2, 3, 4]);
     let behind = write("behind.safetensors", &header(2), &[1, 2, 3, 4, 0]);
     let between = write("between.safetensors", &header(4), &[1, 2, 7, 7, 3, 4]);
-    assert_eq!(answer(&whole, &whole), Some(Answer::Identical));
+    assert_eq!(answer(&whole, &whole), Some(Status::Identical));
     for (a, b) in [(&whole, &behind), (&between, &whole), (&behind, &behind), (&between, &between)] {
-        assert_eq!(answer(a, b), Some(Answer::Incomplete), "{} {}", a.display(), b.display());
-        assert_eq!(answer(b, a), Some(Answer::Incomplete), "{} {}", b.display(), a.display());
+        assert_eq!(answer(a, b), Some(Status::Incomplete), "{} {}", a.display(), b.display());
+        assert_eq!(answer(b, a), Some(Status::Incomplete), "{} {}", b.display(), a.display());
     }
     // Who asks for a tensor gets an answer about that tensor.
     let (a, b) = (TensorFile::open(&whole).unwrap(), TensorFile::open(&behind).unwrap());
     let named = compare_files(&a, &b, &["w".to_owned()]).unwrap().0;
-    assert_eq!(Answer::of(&named), Answer::Identical);
+    assert_eq!(answer::status(&named), Status::Identical);
 }

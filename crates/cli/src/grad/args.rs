@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use msprobe_gradients::Pictures;
 
+use crate::args::OutputDir;
+
 /// Gradient probe: directions of gradients of two runs.
 #[derive(Debug, Args)]
 pub(crate) struct GradArgs {
@@ -42,20 +44,15 @@ pub(crate) enum GradCommand {
     msprobe grad compare run_npu run_gpu -o out --first 0.9 --fall 0.1 --pictures none")]
 pub(crate) struct GradCompareArgs {
     /// Dump path, or rank directory, of the first run; its tables give the order of parameters.
-    pub(crate) dir1: PathBuf,
+    #[arg(value_name = "DIR1")]
+    pub(crate) target: PathBuf,
 
     /// Dump path, or rank directory, of the second run.
-    pub(crate) dir2: PathBuf,
+    #[arg(value_name = "DIR2")]
+    pub(crate) golden: PathBuf,
 
-    /// Directory for results; made if it is not there.
-    #[arg(
-        short,
-        long = "output_path",
-        visible_alias = "output-path",
-        value_name = "DIR",
-        default_value = "./output"
-    )]
-    pub(crate) output_path: PathBuf,
+    #[command(flatten)]
+    pub(crate) output: OutputDir,
 
     /// Which parameters get a picture: all, worst:N (the N worst), none.
     #[arg(long, value_name = "WHICH", default_value = "all", value_parser = pictures)]

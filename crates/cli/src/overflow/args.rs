@@ -7,6 +7,8 @@ use clap::{Args, ValueEnum};
 use msprobe_analyze::range::AsDtype;
 use msprobe_analyze::rules::Rule;
 
+use crate::args::OutputDir;
+
 macro_rules! files_and_examples {
     ($exit_codes:literal, $command:literal) => {
         concat!(
@@ -83,15 +85,8 @@ pub(crate) struct AnalysisArgs {
     )]
     pub(crate) input_path: Option<PathBuf>,
 
-    /// Directory for results; made if it is not there.
-    #[arg(
-        short,
-        long = "output_path",
-        visible_alias = "output-path",
-        value_name = "DIR",
-        default_value = "./output"
-    )]
-    pub(crate) output_path: PathBuf,
+    #[command(flatten)]
+    pub(crate) output: OutputDir,
 
     /// Text for people, or json for scripts (numbers that are not finite as strings).
     #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
@@ -140,7 +135,7 @@ fn rules(text: &str) -> Result<RuleChoice, String> {
         return Ok(RuleChoice::All);
     }
     Rule::named(text).map(RuleChoice::One).ok_or_else(|| {
-        let names: Vec<&str> = Rule::ALL.iter().map(|rule| rule.name()).collect();
+        let names: Vec<&str> = Rule::ALL.iter().map(|rule| rule.as_str()).collect();
         format!("give one of {}, or all", names.join(", "))
     })
 }

@@ -5,42 +5,40 @@ mod args;
 use std::io::{self, Write};
 
 use anyhow::Result;
-use msprobe_analyze::outcome::{Outcome, Status as Answer};
+use msprobe_analyze::outcome::Outcome;
 use msprobe_analyze::range::RangeOptions;
 use msprobe_analyze::rules::{Rule, Rules};
 use msprobe_analyze::run::{Options, analyze};
+use msprobe_report::answer::{Answer, Habit};
 use msprobe_report::console::Console;
-use msprobe_report::{Visible, write_visible_lines};
 
 use self::args::{AnalysisArgs, ReportFormat, RuleChoice};
 pub(crate) use self::args::{NanAnalyzeArgs, OverflowCheckArgs};
 use crate::args::FrameworkName;
 use crate::console::Terminal;
-use crate::{Status, WithHint};
+use crate::output::print_answer;
+use crate::{Exit, WithHint};
 
-pub(crate) fn nan_analyze(framework: Option<FrameworkName>, args: &NanAnalyzeArgs) -> Result<Status> {
-    let (answer, has_all_ranks) = run(framework, &args.analysis)?;
-    // Scripts of the reference take anything but 0 for a failure: what was found is none, what was not looked at is.
-    let is_told = answer == Answer::Anomaly && has_all_ranks && !args.fail_on_anomaly;
-    Ok(if is_told { Status::Ok } else { exit_status(answer) })
+pub(crate) fn nan_analyze(framework: Option<FrameworkName>, args: &NanAnalyzeArgs) -> Result<Exit> {
+    let Some(outcome) = run(framework, &args.analysis)? else { return Ok(Exit::Ok) };
+    let status = outcome.status();
+    Ok(if args.fail_on_anomaly {
+        status.exit()
+    } else {
+        status.exit_by_habit(Habit::NanAnalyze, outcome.has_all_ranks())
+    })
 }
 
-pub(crate) fn overflow_check(framework: Option<FrameworkName>, args: &OverflowCheckArgs) -> Result<Status> {
-    Ok(exit_status(run(framework, &args.analysis)?.0))
+pub(crate) fn overflow_check(framework: Option<FrameworkName>, args: &OverflowCheckArgs) -> Result<Exit> {
+    let outcome = run(framework, &args.analysis)?;
+    Ok(outcome.map_or(Exit::Ok, |outcome| outcome.status().exit()))
 }
 
-fn exit_status(answer: Answer) -> Status {
-    match answer {
-        Answer::Anomaly | Answer::Incomplete => Status::Differs,
-        Answer::Warning | Answer::Clean => Status::Ok,
-    }
-}
-
-/// The answer, and whether there is one for every rank.
-fn run(framework: Option<FrameworkName>, args: &AnalysisArgs) -> Result<(Answer, bool)> {
+/// What was found, and told; nothing if something else was asked for.
+fn run(framework: Option<FrameworkName>, args: &AnalysisArgs) -> Result<Option<Outcome>> {
     if args.list_rules {
         print_rules()?;
-        return Ok((Answer::Clean, true));
+        return Ok(None);
     }
     if matches!(framework, Some(FrameworkName::Mindspore)) {
         return Err(WithHint {
@@ -50,7 +48,7 @@ fn run(framework: Option<FrameworkName>, args: &AnalysisArgs) -> Result<(Answer,
         .into());
     }
     let options = Options {
-        output: Some(args.output_path.clone()),
+        output: Some(args.output.dir.clone()),
         rules: chosen_rules(&args.no_rule),
         range: RangeOptions { near_max_share: args.near_max, as_dtype: args.as_dtype },
         no_html: args.no_html,
@@ -61,10 +59,13 @@ fn run(framework: Option<FrameworkName>, args: &AnalysisArgs) -> Result<(Answer,
     console.end();
     let outcome = answer.map_err(|error| WithHint { message: error.message, hint: error.hint })?;
     match args.format {
-        ReportFormat::Text => print(&outcome, &options)?,
+        ReportFormat::Text => {
+            let answer = Answer { output: options.output, ..outcome.answer() };
+            print_answer(&answer, &outcome.sections())?;
+        }
         ReportFormat::Json => io::stdout().lock().write_all(outcome.json().as_bytes())?,
     }
-    Ok((outcome.status(), outcome.has_all_ranks()))
+    Ok(Some(outcome))
 }
 
 fn chosen_rules(switched_off: &[RuleChoice]) -> Rules {
@@ -77,20 +78,7 @@ fn chosen_rules(switched_off: &[RuleChoice]) -> Rules {
 fn print_rules() -> io::Result<()> {
     let mut out = io::stdout().lock();
     for rule in Rule::ALL {
-        writeln!(out, "{:<15} {}", rule.name(), rule.description())?;
+        writeln!(out, "{:<15} {}", rule.as_str(), rule.description())?;
     }
     Ok(())
-}
-
-/// The answer, and where the files are.
-fn print(outcome: &Outcome, options: &Options) -> io::Result<()> {
-    let mut out = io::BufWriter::new(io::stdout().lock());
-    write_visible_lines(outcome.lines().iter().map(String::as_str), &mut out)?;
-    if let Some(output) = options.output.as_ref().filter(|_| !outcome.files.is_empty()) {
-        writeln!(out, "\nResults are in {}:", Visible(&output.to_string_lossy()))?;
-        for file in &outcome.files {
-            writeln!(out, "  {}", Visible(&file.strip_prefix(output).unwrap_or(file).to_string_lossy()))?;
-        }
-    }
-    out.flush()
 }

@@ -39,10 +39,12 @@ pub(crate) enum RlCommand {
     msprobe rl compare run_a run_b -o out --format html,csv")]
 pub(crate) struct RlCompareArgs {
     /// Dump path of the first run.
-    pub(crate) dir1: PathBuf,
+    #[arg(value_name = "DIR1")]
+    pub(crate) target: PathBuf,
 
     /// Dump path of the second run.
-    pub(crate) dir2: PathBuf,
+    #[arg(value_name = "DIR2")]
+    pub(crate) golden: PathBuf,
 
     /// Directory for results; made if it is not there.
     #[arg(

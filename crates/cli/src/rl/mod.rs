@@ -7,9 +7,9 @@ use anyhow::Result;
 
 pub(crate) use self::args::RlArgs;
 use self::args::RlCommand;
-use crate::Status;
+use crate::Exit;
 
-pub(crate) fn run(args: &RlArgs) -> Result<Status> {
+pub(crate) fn run(args: &RlArgs) -> Result<Exit> {
     match &args.command {
         RlCommand::Compare(args) => compare::run(args),
     }

@@ -1,14 +1,18 @@
 //! One side of a comparison: a dump reduced to rows, one per value, in the order of the tables.
 
 mod checks;
+mod described;
 mod digest;
 mod parse;
 mod repeats;
+mod rows;
+mod shape;
 mod stacks;
 #[cfg(test)]
 mod tests;
 mod texts;
 
+use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,6 +23,7 @@ use msprobe_tensor::DType;
 
 pub use self::parse::{FileKind, read_side};
 pub use self::repeats::Earlier;
+pub use self::shape::ValueShape;
 pub use self::stacks::{Stack, Stacks, read_construct};
 pub use msprobe_dump::model::Construct;
 
@@ -32,20 +37,22 @@ pub enum Which {
 }
 
 impl Which {
-    /// The word in messages.
-    pub fn word(self) -> &'static str {
+    /// Its name in messages and reports for scripts.
+    pub fn as_str(self) -> &'static str {
         match self {
             Which::Target => "npu",
             Which::Golden => "bench",
         }
     }
+}
 
-    /// The word in tables and answers.
-    pub fn title(self) -> &'static str {
-        match self {
+impl fmt::Display for Which {
+    /// As tables and answers call it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
             Which::Target => "NPU",
             Which::Golden => "bench",
-        }
+        })
     }
 }
 
@@ -131,7 +138,8 @@ pub enum ValueKind {
 /// One value of a dump.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Leaf {
-    /// Its name in tables: `Torch.add.0.forward.input.0`.
+    /// Its name in tables: `Torch.add.0.forward.input.0`, or that of its file. It is shown; which value it is, `record` and
+    /// `place` say.
     pub name: Box<str>,
     /// Index of its record.
     pub record: u32,
@@ -139,16 +147,14 @@ pub struct Leaf {
     pub role: Role,
     /// What kind of value it is.
     pub kind: ValueKind,
-    /// Text of the dtype cell.
+    /// What the dtype cell shows: how its framework calls the type of its elements, or the class of an argument.
     pub dtype: Arc<str>,
     /// The type of its elements, if it is a tensor of one we know.
     pub element: Option<DType>,
     /// The dtype its data has where that is another one: that of a quantised tensor is dequantised.
     pub stored_dtype: Option<Arc<str>>,
-    /// Text of the shape cell.
-    pub shape: Arc<str>,
-    /// How many elements it has, if it is a tensor whose shape tells.
-    pub elements: Option<u64>,
+    /// Its shape, or what stands for it.
+    pub shape: ValueShape,
     /// Largest, smallest, mean, L2 norm.
     pub statistics: [Scalar; 4],
     /// Checksum; none for `null`.
@@ -188,9 +194,22 @@ impl Leaf {
         self.kind == ValueKind::Tensor
     }
 
-    /// Whether it has no elements.
+    /// Whether it is a tensor that has no elements.
     pub fn is_empty(&self) -> bool {
-        self.elements == Some(0)
+        self.is_tensor() && self.shape.sizes().is_some_and(|sizes| sizes.contains(&0))
+    }
+
+    /// Whether the elements of both are of one type. Types nobody knows are told apart by what they are called.
+    pub fn has_dtype_of(&self, other: &Leaf) -> bool {
+        match (self.element, other.element) {
+            (None, None) => self.dtype == other.dtype,
+            (own, other) => own == other,
+        }
+    }
+
+    /// Whether both are the same value of one side.
+    pub fn is_same_value_as(&self, other: &Leaf) -> bool {
+        self.record == other.record && self.place == other.place
     }
 }
 

@@ -37,10 +37,12 @@ fn rows_come_as_arguments_parameters_results() {
             "Module.fc.Linear.parameters_grad.weight",
         ]
     );
-    assert_eq!(&*side.rows[0].shape, "[2, 3]");
+    assert_eq!(side.rows[0].shape, ValueShape::Sizes([2, 3].into()));
     assert_eq!(&*side.rows[1].dtype, "<class 'int'>");
     assert_eq!(side.rows[1].md5.as_deref(), Some("6dd28e9b"));
-    assert_eq!(&*side.rows[4].shape, "(3,)");
+    assert_eq!(side.rows[4].shape, ValueShape::Tuple([3].into()));
+    assert!(side.rows[1].shape.is_scalar() && side.rows[6].shape.is_scalar());
+    assert_eq!(side.rows[2].shape, ValueShape::Unknown);
     assert_eq!(side.records[1].rows, 7..8);
 }
 

@@ -1,6 +1,5 @@
-//! Texts and scalars of a dump, each text kept once.
+//! Texts, shapes and scalars of a dump, each text and shape kept once.
 
-use std::fmt::Write;
 use std::sync::Arc;
 
 use msprobe_dump::hash::FastSet;
@@ -10,12 +9,15 @@ use msprobe_dump::read::Json;
 use super::Scalar;
 use crate::python_text::python_str;
 
+/// Arguments of training differ from call to call only rarely; what does is not worth keeping.
+const MOST_KEPT: usize = 1 << 16;
+
 /// Texts that were met.
 #[derive(Default)]
 pub(super) struct Texts {
     known: FastSet<Arc<str>>,
-    /// Room for a shape.
-    room: String,
+    /// Shapes that were met.
+    shapes: FastSet<Arc<[u64]>>,
 }
 
 impl Texts {
@@ -25,21 +27,22 @@ impl Texts {
             return known.clone();
         }
         let text: Arc<str> = text.into();
-        // Arguments of training differ from call to call only rarely; what does is not worth keeping.
-        if self.known.len() < 1 << 16 {
+        if self.known.len() < MOST_KEPT {
             self.known.insert(text.clone());
         }
         text
     }
 
-    /// The text of a shape: `[2, 3]`.
-    pub(super) fn shape(&mut self, sizes: &[u64]) -> Arc<str> {
-        let mut room = std::mem::take(&mut self.room);
-        room.clear();
-        let _ = write!(room, "{sizes:?}");
-        let text = self.get(&room);
-        self.room = room;
-        text
+    /// Sizes, kept once.
+    pub(super) fn sizes(&mut self, sizes: &[u64]) -> Arc<[u64]> {
+        if let Some(known) = self.shapes.get(sizes) {
+            return known.clone();
+        }
+        let sizes: Arc<[u64]> = sizes.into();
+        if self.shapes.len() < MOST_KEPT {
+            self.shapes.insert(sizes.clone());
+        }
+        sizes
     }
 
     /// `str` of a value.

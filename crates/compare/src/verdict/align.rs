@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{Hash, Hasher};
 
 use msprobe_dump::hash::{FastHasher, FastMap, FastSet};
-use msprobe_dump::names::{Direction, ModulePass, RecordName};
+use msprobe_dump::names::{Direction, ModulePass, RecordName, is_of_module, segments};
 
 use super::errors;
 use super::sequence::common_course;
@@ -137,7 +137,7 @@ const WRAPPERS: [&str; 5] =
 /// The parts of a module's name without those of wrappers.
 fn parts_without_wrappers(name: &str) -> impl Iterator<Item = &str> {
     let mut before = "";
-    name.split('.').filter(move |part| {
+    segments(name).filter(move |part| {
         // Adapters stand as two parts.
         let is_adapter = *part == "base_model" || *part == "model" && before == "base_model";
         before = part;
@@ -150,8 +150,7 @@ fn pair_without_wrappers(target: &Side, golden: &Side) -> HashMap<usize, usize> 
     let bare_names = |side: &Side, other: &FastMap<&str, usize>| {
         let mut names: HashMap<String, Option<usize>> = HashMap::new();
         for (index, record) in side.records.iter().enumerate() {
-            let is_module = record.name.starts_with("Module.") || record.name.starts_with("Cell.");
-            if is_module && !other.contains_key(&*record.name) {
+            if is_of_module(&record.name) && !other.contains_key(&*record.name) {
                 let bare = parts_without_wrappers(&record.name).collect::<Vec<_>>().join(".");
                 names.entry(bare).and_modify(|known| *known = None).or_insert(Some(index));
             }
@@ -290,8 +289,7 @@ fn follow_values<'a>(
     let mut wrong: HashMap<&'a str, Vec<(usize, usize)>> = HashMap::new();
     let mut partners: HashMap<&'a str, Vec<(usize, usize)>> = HashMap::new();
     for (record, name) in targets.names.iter().enumerate() {
-        let is_module = name.base.starts_with("Module.") || name.base.starts_with("Cell.");
-        if name.pass != Pass::Forward || is_module {
+        if name.pass != Pass::Forward || is_of_module(name.base) {
             continue;
         }
         let partner = if shifted.contains(name.base) {

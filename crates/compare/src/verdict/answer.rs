@@ -1,12 +1,11 @@
-//! The answer for people, line by line: what is the matter, the culprit with its evidence, what could not be compared,
-//! the first findings, what to do next.
+//! A verdict as the answer of a command, and its words: what is the matter, the culprit with what is known of it, what to do
+//! next.
+
+use msprobe_report::answer::{self, Answer, NotCompared, Scope};
 
 use super::errors::DifferenceKind;
-use super::{Counts, Culprit, Finding, Status, Verdict};
+use super::{Counts, Culprit, Finding, GapKind, Gaps, Status, Verdict};
 use crate::Mode;
-
-/// Names of one kind of gap that are shown.
-const GAPS: usize = 3;
 
 /// A record that differs, for the list of the first ones.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,19 +21,32 @@ pub struct DifferingRecord {
 }
 
 impl Verdict {
+    /// The answer. `place` says where in words, such as `step 0, rank 1`; it may be empty.
+    pub fn answer(&self, scope: Scope, place: &str) -> Answer {
+        let culprit = self.culprit.as_ref().map(|culprit| answer::Culprit {
+            name: culprit.name.clone(),
+            kind: culprit.finding.as_str(),
+            direction: Some(culprit.direction),
+            facts: self.facts(culprit),
+        });
+        Answer {
+            culprit,
+            evidence: self.culprit.as_ref().map(|culprit| culprit.measured(self.mode)).unwrap_or_default(),
+            not_compared: self.gaps.not_compared(),
+            next_step: self.next_step(),
+            ..Answer::new("compare", self.status, self.headline(place), scope)
+        }
+    }
+
     /// One sentence. `place` says where, such as `step 0, rank 1`; it may be empty.
     pub fn headline(&self, place: &str) -> String {
-        let counts = self.counts;
-        let in_place = if place.is_empty() { String::new() } else { format!(" in {place}") };
-        let Counts { paired, values, .. } = counts;
-        match (self.status, &self.culprit) {
+        let Counts { paired, values, .. } = self.counts;
+        let sentence = match (self.status, &self.culprit) {
             (Status::Identical, _) => {
                 let how = if self.mode == Mode::Summary { " in their statistics" } else { "" };
-                format!("Identical{in_place}: all {paired} records with {values} values are equal{how}")
+                format!("all {paired} records with {values} values are equal{how}")
             }
-            (Status::WithinTolerance, _) => {
-                format!("Within tolerance{in_place}: {}{}", self.tolerated_differences(), self.left_out())
-            }
+            (Status::WithinTolerance, _) => format!("{}{}", self.tolerated_differences(), self.left_out()),
             (Status::Incomplete, _) => {
                 let rest = match (self.is_equal, self.asides.is_empty()) {
                     (true, true) => "equal",
@@ -42,17 +54,15 @@ impl Verdict {
                     (false, _) => "within tolerance",
                 };
                 format!(
-                    "Incomplete{in_place}: {} not compared; the rest of {paired} records with {values} values is {rest}",
+                    "{} not compared; the rest of {paired} records with {values} values is {rest}",
                     count(self.gaps.total(), "thing was", "things were")
                 )
             }
-            (Status::Failed, _) => format!("Nothing could be compared{in_place}: no record has a partner"),
-            (Status::DiffersAtInput, Some(culprit)) => {
-                format!("Already different at the input{in_place}: {}", culprit.accusation())
-            }
-            (_, Some(culprit)) => format!("Diverged{in_place}: {}", culprit.accusation()),
-            (_, None) => format!("The runs differ{in_place}"),
-        }
+            (Status::Failed, _) => "no record has a partner".to_owned(),
+            (_, Some(culprit)) => culprit.accusation(),
+            (_, None) => "the runs differ".to_owned(),
+        };
+        self.status.headline(place, &sentence)
     }
 
     /// Why runs that are not identical agree. It speaks of what was compared only.
@@ -78,14 +88,6 @@ impl Verdict {
             0 => String::new(),
             total => format!("; {} not compared, as allowed", count(total, "thing was", "things were")),
         }
-    }
-
-    /// The culprit, with what shows it.
-    pub fn culprit_lines(&self) -> Vec<String> {
-        let Some(culprit) = &self.culprit else { return Vec::new() };
-        let mut lines = vec![format!("Culprit  {}  ({})", culprit.name, culprit.direction)];
-        lines.extend(self.facts(culprit).into_iter().map(|(label, text)| format!("  {label:<10} {text}")));
-        lines
     }
 
     /// What is known of the culprit: labels and texts.
@@ -114,7 +116,7 @@ impl Verdict {
         facts
     }
 
-    /// What could not be compared and what differs beside the numbers.
+    /// What differs beside the numbers.
     pub fn aside_lines(&self) -> Vec<String> {
         self.asides
             .found()
@@ -162,9 +164,8 @@ impl Verdict {
     pub fn next_step(&self) -> Option<String> {
         let culprit = self.culprit.as_ref();
         match self.status {
-            Status::Identical | Status::WithinTolerance | Status::Failed => None,
             Status::Incomplete => {
-                let kinds: Vec<&str> = self.gaps.kinds().map(super::GapKind::as_str).collect();
+                let kinds: Vec<&str> = self.gaps.kinds().map(GapKind::as_str).collect();
                 Some(format!("if this is expected: --allow-incomplete {}", kinds.join(",")))
             }
             Status::Diverged | Status::DiffersAtInput => {
@@ -177,6 +178,7 @@ impl Verdict {
                     "collect both runs again with \"task\": \"tensor\" and \"list\": [\"{call}\"], and compare"
                 ))
             }
+            _ => None,
         }
     }
 }
@@ -266,20 +268,14 @@ fn count(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
-impl super::Gaps {
-    /// What could not be compared: a line per kind, with the first names.
-    pub fn lines(&self) -> Vec<String> {
-        let mut lines = Vec::new();
-        for kind in self.kinds() {
-            lines.push(format!("  {}", kind.describe(self.count(kind))));
-            for gap in self.first(kind).take(GAPS) {
-                lines.push(format!("    {} ({})", gap.name, gap.reason));
-            }
-            if self.count(kind) > GAPS {
-                lines.push(format!("    … {} more", self.count(kind) - GAPS));
-            }
-        }
-        lines
+impl Gaps {
+    /// What could not be compared, by kind.
+    fn not_compared(&self) -> Vec<NotCompared> {
+        let of_kind = |kind: GapKind| {
+            let first = self.first(kind).map(|gap| (gap.name.clone(), gap.reason.clone()));
+            NotCompared::of(kind.as_str(), self.count(kind), kind.describe(self.count(kind)), first)
+        };
+        self.kinds().filter_map(of_kind).collect()
     }
 }
 

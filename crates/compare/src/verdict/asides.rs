@@ -31,6 +31,7 @@ impl AsideKind {
         if !target.is_tensor() {
             AsideKind::Arguments
         } else if target.dtype != golden.dtype {
+            // One type has other names under other frameworks, which is a difference of what was recorded, too.
             AsideKind::Dtype
         } else if target.requires_grad != golden.requires_grad {
             AsideKind::RequiresGrad

@@ -8,7 +8,8 @@ use msprobe_dump::names::RecordName;
 use super::align;
 use super::errors::DifferenceKind;
 use super::origin::{self, Cause, Origin};
-use super::records::{Dumps, Judged, RowResults, RowsSeen, fingerprint};
+use super::parameters::fingerprint;
+use super::records::{Dumps, Judged, RowResults, RowsSeen};
 use crate::Mode;
 use crate::metrics::Metrics;
 use crate::pairing::MatchMethod;
@@ -98,10 +99,14 @@ pub struct Culprit {
 pub struct Evidence {
     /// The argument that differs, as the target and the golden run have it, where that is the finding.
     pub argument: Option<(Leaf, Leaf)>,
+    /// Whether the value is of the culprit's own record, not of one that is judged with it.
+    pub is_of_culprit: bool,
     /// The value of the target; none if only the golden run has it.
     pub target: Option<Leaf>,
     /// The value of the golden run; none if only the target has it.
     pub golden: Option<Leaf>,
+    /// Error of the value as a share of its size, and how much of it is tolerated.
+    pub error: Option<(f64, f64)>,
     /// Metrics of their data, where data was compared.
     pub metrics: Option<Metrics>,
     /// The first element that differs, where no metric shows that any does.
@@ -109,14 +114,24 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    fn of(dumps: &Dumps<'_>, rows: RowsSeen, argument: Option<(usize, usize)>) -> Evidence {
+    fn of(
+        dumps: &Dumps<'_>,
+        rows: RowsSeen,
+        error: Option<(f64, f64)>,
+        argument: Option<(usize, usize)>,
+        culprit: &str,
+    ) -> Evidence {
         let (target, golden) = (&dumps.target.rows, &dumps.golden.rows);
+        let record = |side: &Side, row: usize| &*side.records[side.rows[row].record as usize].name == culprit;
+        let (of_target, of_golden) = (|row| record(dumps.target, row), |row| record(dumps.golden, row));
         let real = rows.target.zip(rows.golden).and_then(|rows| dumps.real.get(&rows));
         let pair = real.and_then(|real| real.pair).filter(|pair| pair.max_abs_error == 0.0);
         Evidence {
             argument: argument.map(|(row, other)| (target[row].clone(), golden[other].clone())),
+            is_of_culprit: rows.target.map(of_target).or(rows.golden.map(of_golden)).unwrap_or_default(),
             target: rows.target.map(|row| target[row].clone()),
             golden: rows.golden.map(|row| golden[row].clone()),
+            error,
             metrics: real.map(|real| real.metrics),
             first_difference: pair.and_then(|pair| pair.first_difference),
         }
@@ -174,10 +189,12 @@ pub(super) fn make_culprit(
     };
     let argument = index.and_then(|index| judged[index].argument).filter(|_| finding == Finding::Argument);
     let shown = origin.evidence.unwrap_or(RowsSeen { target: None, golden: None });
+    let error = match shown {
+        RowsSeen { target: Some(row), golden: Some(_) } => rows[row].and_then(|result| result.error),
+        _ => None,
+    };
     let kind = match shown {
-        RowsSeen { target: Some(row), golden: Some(_) } => {
-            rows[row].and_then(|result| result.error).map(|(error, _)| error.kind)
-        }
+        RowsSeen { target: Some(_), golden: Some(_) } => error.map(|(error, _)| error.kind),
         RowsSeen { target: None, golden: None } => None,
         _ => Some(DifferenceKind::Missing),
     };
@@ -193,6 +210,8 @@ pub(super) fn make_culprit(
         Cause::OnlyGolden(_) => Vec::new(),
         _ => modules_around(target, position, parents),
     };
+    let measured = error.map(|(error, tolerated)| (error.error, tolerated));
+    let evidence = Evidence::of(dumps, shown, measured, argument, &name);
     Culprit {
         kind,
         parameter,
@@ -208,7 +227,7 @@ pub(super) fn make_culprit(
         golden_name,
         finding,
         next,
-        evidence: Evidence::of(dumps, shown, argument),
+        evidence,
         position,
     }
 }

@@ -230,7 +230,7 @@ fn statistics(target: &Leaf, golden: &Leaf, floor: f64) -> Compared {
     let gap = one_sided.map(|index| {
         let name = ["Max", "Min", "Mean", "Norm"][index];
         let which = if target_knows[index] { Which::Target } else { Which::Golden };
-        (GapKind::Unmeasured, format!("{name} was recorded only on the {} side", which.title()))
+        (GapKind::Unmeasured, format!("{name} was recorded only on the {} side", which))
     });
     Compared { error, gap }
 }

@@ -80,7 +80,7 @@ pub struct Gap {
 impl Gap {
     /// Something that only one side has.
     pub fn only_on(which: Which, kind: GapKind, name: &str) -> Gap {
-        let reason = format!("only on the {} side", which.title());
+        let reason = format!("only on the {} side", which);
         Gap { kind, name: name.to_owned(), only: Some(which), reason }
     }
 }

@@ -14,8 +14,12 @@ mod asides;
 mod culprit;
 mod details;
 mod errors;
+mod evidence;
+mod functions;
 mod gaps;
 mod origin;
+mod parameters;
+mod parents;
 mod records;
 mod sequence;
 #[cfg(test)]
@@ -34,55 +38,16 @@ pub use self::details::{GoldenOnly, RowDetail, RowOrigin};
 pub use self::errors::DifferenceKind;
 pub use self::gaps::{Allowed, Gap, GapKind, Gaps};
 pub use self::tolerance::{Precision, Tolerances};
+pub use msprobe_report::answer::Status;
 
 use self::culprit::make_culprit;
 use self::origin::{Cause, Origin, find_origin};
-use self::records::{Dumps, JudgedRecords, RowPairs, judge_records, parents, rows_of_pair};
+use self::parents::parents;
+use self::records::{Dumps, JudgedRecords, RowPairs, judge_records, rows_of_pair};
 use crate::Mode;
 use crate::metrics::TensorComparison;
 use crate::pairing::{MatchMethod, RowPair};
 use crate::side::{Construct, Role, Side, Stacks};
-
-/// How two runs compare.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
-    /// Every value of both runs was compared and is the same.
-    Identical,
-    /// No value is further apart than tolerated.
-    WithinTolerance,
-    /// What could be compared agrees; something could not.
-    Incomplete,
-    /// An operation made a difference.
-    Diverged,
-    /// What went in was different already.
-    DiffersAtInput,
-    /// There is no comparison to speak of.
-    Failed,
-}
-
-impl Status {
-    /// The word in verdict.json.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Status::Identical => "identical",
-            Status::WithinTolerance => "within_tolerance",
-            Status::Incomplete => "incomplete",
-            Status::Diverged => "diverged",
-            Status::DiffersAtInput => "differs_at_input",
-            Status::Failed => "failed",
-        }
-    }
-
-    /// Whether the runs agree.
-    pub fn agrees(self) -> bool {
-        matches!(self, Status::Identical | Status::WithinTolerance)
-    }
-
-    /// Whether an operation or an input differs.
-    pub fn is_difference(self) -> bool {
-        matches!(self, Status::Diverged | Status::DiffersAtInput)
-    }
-}
 
 /// The answer for one pair of dumps.
 #[derive(Debug, Clone)]

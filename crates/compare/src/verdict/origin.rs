@@ -5,7 +5,9 @@ use std::collections::HashMap;
 
 use super::align::{Alignment, CallName, Pass};
 use super::errors::is_introduced;
-use super::records::{Dumps, Fingerprint, Judged, RowsSeen, Worst, fingerprint, function_name};
+use super::functions::forgets_offsets;
+use super::parameters::{Fingerprint, fingerprint};
+use super::records::{Dumps, Judged, RowsSeen, Worst};
 use super::tolerance::Precision;
 use crate::side::{Leaf, Role, Side};
 
@@ -109,12 +111,6 @@ fn value_origin(
     }
     let index = judged.iter().position(|one| one.argument.is_some())?;
     Some((index, Origin { cause: Cause::Argument(index), evidence: None }))
-}
-
-/// Whether a call gives the same for inputs that differ by a constant: there, rounding may be all of a difference.
-fn forgets_offsets(record: &str) -> bool {
-    const NAMES: [&str; 6] = ["softmax", "log_softmax", "softmin", "Softmax", "LogSoftmax", "Softmin"];
-    NAMES.contains(&function_name(record))
 }
 
 /// So many times what is tolerated is too much even if it came bit by bit.

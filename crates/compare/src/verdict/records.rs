@@ -7,12 +7,14 @@ use msprobe_dump::hash::FastMap;
 use super::align::{Alignment, CallName, Pass, RecordPair};
 use super::asides::{AsideKind, Asides};
 use super::errors::{self, RowError};
+use super::functions::{is_uninitialised, tells_of_the_machine};
 use super::gaps::{Gap, GapKind, Gaps};
+use super::parameters::attach_parameter_gradients;
 use super::tolerance::{Precision, Tolerances};
 use crate::Mode;
 use crate::metrics::TensorComparison;
 use crate::pairing::MatchMethod;
-use crate::side::{Construct, Leaf, Role, Scalar, Side, Which};
+use crate::side::{Leaf, Role, Side, Which};
 
 /// The row that is furthest apart of those that were looked at.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -234,7 +236,7 @@ fn runs_have_other_precision(dumps: &Dumps<'_>, rows: &[RowPairs]) -> bool {
         let (target, golden) = (&dumps.target.rows[row], &dumps.golden.rows[partner]);
         if target.is_tensor() && Precision::of(golden) != Precision::Exact {
             floats += 1;
-            other += usize::from(target.dtype != golden.dtype && other_float(target, golden));
+            other += usize::from(other_float(target, golden));
         }
     }
     other * 4 > floats
@@ -399,152 +401,4 @@ fn incoming_size(dumps: &Dumps<'_>, rows: &[(usize, usize)]) -> f64 {
         .filter(|leaf| Precision::of(leaf) != Precision::Exact)
         .filter_map(errors::size_of)
         .fold(0.0, f64::max)
-}
-
-/// Whether the results of a function are facts about the machine or the memory, not about numbers.
-fn tells_of_the_machine(name: &str) -> bool {
-    const NAMES: [&str; 9] = [
-        "data_ptr",
-        "get_device",
-        "is_contiguous",
-        "is_pinned",
-        "storage_offset",
-        "stride",
-        "storage",
-        "untyped_storage",
-        "element_size",
-    ];
-    NAMES.contains(&function_name(name))
-}
-
-fn is_uninitialised(name: &str) -> bool {
-    const NAMES: [&str; 6] =
-        ["empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "empty_with_format"];
-    NAMES.contains(&function_name(name))
-}
-
-/// The function or class a record is of.
-pub(super) fn function_name(record: &str) -> &str {
-    CallName::of(record).base.rsplit('.').next().unwrap_or_default()
-}
-
-/// Gradients of parameters are known when the last call that uses them has run backward: they are results of that.
-fn attach_parameter_gradients(dumps: &Dumps<'_>, judged: &mut [Judged]) {
-    let base = |one: &Judged| CallName::of(&dumps.target.records[one.pair.target].name).base;
-    let mut backward: FastMap<&str, usize> = FastMap::default();
-    for (index, one) in judged.iter().enumerate().filter(|(_, one)| one.pass == Pass::Backward) {
-        backward.insert(base(one), index);
-    }
-    let gradients: Vec<usize> =
-        (0..judged.len()).filter(|&index| judged[index].pass == Pass::ParametersGrad).collect();
-    let users = modules_with_the_same_parameter(dumps, judged);
-    // A parameter of several modules has one gradient, the sum over all of them.
-    let mut last_user: FastMap<Fingerprint<'_>, usize> = FastMap::default();
-    let fingerprints_of = |index: usize| {
-        let record: usize = judged[index].pair.golden;
-        dumps.golden.rows_of(record).iter().map(fingerprint)
-    };
-    for &index in &gradients {
-        if let Some(&owner) = backward.get(base(&judged[index])) {
-            for fingerprint in fingerprints_of(index) {
-                let last = last_user.entry(fingerprint).or_insert(owner);
-                *last = (*last).max(owner);
-            }
-        }
-    }
-    let mut owners = Vec::new();
-    for &index in &gradients {
-        let last =
-            fingerprints_of(index).filter_map(|fingerprint| last_user.get(&fingerprint)).max().copied();
-        // The modules it is shared with may not have a record of it.
-        let sharing = users.get(base(&judged[index])).into_iter().flatten();
-        let last = sharing.filter_map(|user| backward.get(user)).copied().chain(last).max();
-        if let Some(owner) = last {
-            owners.push((index, owner));
-        }
-    }
-    for &(index, owner) in &owners {
-        let (output, equal) = (judged[index].output, judged[index].equal);
-        judged[owner].output = judged[owner].output.or_worse(output);
-        judged[owner].equal &= equal;
-        // What came into the owner came into the gradient.
-        let incoming = judged[owner].incoming();
-        judged[index].input = judged[index].input.or_worse(incoming);
-    }
-    let gone: HashSet<usize> = owners.into_iter().map(|(index, _)| index).collect();
-    for index in gone {
-        judged[index].attached = true;
-    }
-}
-
-/// Modules that have a parameter in common with a module, by name; only where there are others.
-fn modules_with_the_same_parameter<'a>(
-    dumps: &'a Dumps<'_>,
-    judged: &[Judged],
-) -> FastMap<&'a str, Vec<&'a str>> {
-    let mut users: FastMap<Fingerprint<'a>, Vec<&'a str>> = FastMap::default();
-    for one in judged.iter().filter(|one| one.pass == Pass::Forward) {
-        let module = CallName::of(&dumps.target.records[one.pair.target].name).base;
-        for leaf in dumps.golden.rows_of(one.pair.golden) {
-            // Parameters that are all alike, such as new biases, say nothing.
-            let is_distinct = leaf.statistics[0] != leaf.statistics[1];
-            if leaf.role == Role::Parameters && is_distinct {
-                let known = users.entry(fingerprint(leaf)).or_default();
-                if !known.contains(&module) {
-                    known.push(module);
-                }
-            }
-        }
-    }
-    let mut shared: FastMap<&str, Vec<&str>> = FastMap::default();
-    for modules in users.into_values().filter(|modules| modules.len() > 1) {
-        for module in &modules {
-            shared.entry(*module).or_default().extend(&modules);
-        }
-    }
-    shared
-}
-
-/// What a value is recognised by: shape, statistics, checksum.
-pub(super) type Fingerprint<'a> = (&'a str, [u64; 4], Option<&'a str>);
-
-/// The fingerprint of a value.
-pub(super) fn fingerprint(leaf: &Leaf) -> Fingerprint<'_> {
-    let bits = leaf.statistics.each_ref().map(|scalar| match scalar {
-        Scalar::Bool(value) => u64::from(*value),
-        other => other.number().map_or(u64::MAX, f64::to_bits),
-    });
-    (&leaf.shape, bits, leaf.md5.as_deref())
-}
-
-/// The module call each record was made in, by index; from construct.json, or from the names of modules.
-pub(super) fn parents(side: &Side, construct: &Construct) -> Vec<Option<usize>> {
-    let by_name = side.records_by_name();
-    if !construct.is_empty() {
-        let parent = |name: &str| by_name.get(construct.parent(name)?).copied();
-        return side.records.iter().map(|record| parent(&record.name)).collect();
-    }
-    // `Module.a.b.Linear.forward.0` was called in `Module.a.….forward.0`, whatever the class of that.
-    let calls: Vec<Option<(Pass, &str)>> = side
-        .records
-        .iter()
-        .map(|record| {
-            let call = CallName::of(&record.name);
-            let is_module = record.name.starts_with("Module.") || record.name.starts_with("Cell.");
-            Some((call.pass, call.base.rsplit_once('.').filter(|_| is_module)?.0))
-        })
-        .collect();
-    let modules: FastMap<(Pass, &str), usize> =
-        calls.iter().enumerate().filter_map(|(index, call)| Some(((*call)?, index))).collect();
-    let parent = |(pass, path): (Pass, &str)| {
-        let mut path = path;
-        while let Some((outer, _)) = path.rsplit_once('.') {
-            if let Some(&index) = modules.get(&(pass, outer)) {
-                return Some(index);
-            }
-            path = outer;
-        }
-        None
-    };
-    calls.into_iter().map(|call| call.and_then(parent)).collect()
 }

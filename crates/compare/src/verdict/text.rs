@@ -81,8 +81,7 @@ impl Culprit {
             (None, _) => vec!["missing on the NPU side".to_owned()],
             (_, None) => vec!["missing on the bench side".to_owned()],
         };
-        let place =
-            value.name.strip_prefix(&self.name).map_or(&*value.name, |place| place.trim_start_matches('.'));
+        let place: &str = if evidence.is_of_culprit { &value.place } else { &value.name };
         texts.push(format!("{place}: {}", parts.join("; ")));
         texts
     }
@@ -97,7 +96,7 @@ impl Evidence {
             }
         };
         add("dtype", &target.dtype, &golden.dtype);
-        add("shape", &target.shape, &golden.shape);
+        add("shape", &target.shape.to_string(), &golden.shape.to_string());
         if mode == Mode::Md5 {
             let checksum = |leaf: &Leaf| leaf.md5.as_deref().unwrap_or("N/A").to_owned();
             add("checksum", &checksum(target), &checksum(golden));

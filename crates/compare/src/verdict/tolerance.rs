@@ -36,7 +36,7 @@ impl Precision {
     ];
 
     /// The name in messages and flags.
-    pub fn name(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Precision::Exact => "integer",
             Precision::Double => "float64",
@@ -79,7 +79,7 @@ pub(super) fn are_of_one_kind(target: &Leaf, golden: &Leaf) -> bool {
             other => other,
         })
     };
-    target.dtype == golden.dtype || kind(target).is_some_and(|known| Some(known) == kind(golden))
+    target.has_dtype_of(golden) || kind(target).is_some_and(|known| Some(known) == kind(golden))
 }
 
 /// A tolerance for each precision.
@@ -101,7 +101,7 @@ impl Tolerances {
 
     /// Each with its name.
     pub fn named(&self) -> impl Iterator<Item = (&'static str, f64)> {
-        Precision::ALL.into_iter().map(|precision| (precision.name(), self.of(precision)))
+        Precision::ALL.into_iter().map(|precision| (precision.as_str(), self.of(precision)))
     }
 
     /// Changes some: `float32=1e-3,bfloat16=0.02`, or one number for all floats.
@@ -124,7 +124,7 @@ impl Tolerances {
                 self.0[1..].fill(value);
                 continue;
             }
-            let precision = Precision::ALL.into_iter().find(|precision| precision.name() == name.trim());
+            let precision = Precision::ALL.into_iter().find(|precision| precision.as_str() == name.trim());
             self.0[precision.ok_or_else(wrong)? as usize] = value;
         }
         Ok(self)

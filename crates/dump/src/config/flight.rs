@@ -130,9 +130,10 @@ mod tests {
 
     use super::super::{ErrorClass, Overrides, Resolved};
     use super::*;
+    use crate::framework::Framework;
 
     fn resolve(file: &Value) -> Result<Resolved, super::super::ConfigError> {
-        Config::from_json(&file.to_string(), &Overrides::default())
+        Config::from_json(&file.to_string(), &Overrides::default(), &Framework::known())
     }
 
     fn file(recorder: &Value) -> Value {

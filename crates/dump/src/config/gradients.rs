@@ -9,9 +9,9 @@ use crate::words::{Word, words};
 words! {
     /// How much is recorded of each gradient.
     GradLevel {
-        /// Figures and a checksum.
+        /// Statistics and a checksum.
         L0 = "L0",
-        /// Figures and directions.
+        /// Statistics and directions.
         L1 = "L1",
         /// These and a distribution.
         L2 = "L2",

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use super::error::LogLine;
 use super::flight;
 use super::values::Task;
+use crate::framework::Framework;
 use crate::nearness::meant;
 use crate::words::Word;
 
@@ -24,35 +25,33 @@ const FILTERS: [&str; 4] = ["scope", "list", "data_mode", "summary_mode"];
 const ONLINE: [&str; 6] =
     ["online_run_ut", "nfs_path", "host", "port", "tls_path", "online_run_ut_recompute"];
 
-/// Keys that files for other frameworks or newer versions have, and what they are for. They do nothing here.
-const ELSEWHERE: [(&str, &str); 11] = [
-    ("device", "MindSpore's static graphs"),
-    ("precision", "MindSpore's static graphs and newer versions"),
-    ("extra_info", "newer versions"),
-    ("risk_level", "newer versions"),
-    ("dump_enable", "newer versions"),
-    ("custom_op_namespaces", "newer versions"),
-    ("slice", "newer versions"),
-    ("request_id", "newer versions"),
-    ("bench_path", "newer versions"),
-    ("diff_nums", "newer versions"),
-    ("acc_check", "newer versions"),
+/// Keys that files for newer versions have. They do nothing here, like those of other frameworks.
+const NEWER: [&str; 9] = [
+    "extra_info",
+    "risk_level",
+    "dump_enable",
+    "custom_op_namespaces",
+    "slice",
+    "request_id",
+    "bench_path",
+    "diff_nums",
+    "acc_check",
 ];
 
 /// Lines about keys at most; a file that is something else altogether has any number of them.
 const MAX_LINES: usize = 8;
 
 /// A warning for each key that means nothing, at the top and in the section of the task.
-pub(super) fn unknown(file: &Map<String, Value>, task: Task) -> Vec<LogLine> {
+pub(super) fn unknown(file: &Map<String, Value>, task: Task, framework: &Framework) -> Vec<LogLine> {
     let is_section = |key: &str| Task::find(key).is_some();
     let top = file.keys().filter(|key| !COMMON.contains(&key.as_str()) && !is_section(key));
-    let mut texts: Vec<String> = top.map(|key| at_the_top(key, task)).collect();
+    let mut texts: Vec<String> = top.map(|key| at_the_top(key, task, framework)).collect();
     if let Some(Value::Object(members)) = file.get(task.as_str()) {
         let known = of_section(task);
         // Where it means nothing it is refused, which says more.
         let is_unknown = |key: &&String| !known.contains(&key.as_str()) && *key != flight::KEY;
         let unknown = members.keys().filter(is_unknown);
-        texts.extend(unknown.map(|key| in_section(key, task, &known)));
+        texts.extend(unknown.map(|key| in_section(key, task, &known, framework)));
     }
     let further = texts.len().saturating_sub(MAX_LINES);
     texts.truncate(MAX_LINES);
@@ -89,7 +88,7 @@ fn of_section(task: Task) -> Vec<&'static str> {
     FILTERS.iter().chain(own).chain(online).copied().collect()
 }
 
-fn at_the_top(key: &str, task: Task) -> String {
+fn at_the_top(key: &str, task: Task, framework: &Framework) -> String {
     let section = of_section(task);
     if section.contains(&key) {
         return format!(
@@ -98,21 +97,22 @@ fn at_the_top(key: &str, task: Task) -> String {
         );
     }
     let sections = Task::ALL.iter().map(|task| task.as_str());
-    said(key, "the configuration", COMMON.into_iter().chain(sections))
+    said(key, "the configuration", COMMON.into_iter().chain(sections), framework)
 }
 
-fn in_section(key: &str, task: Task, known: &[&'static str]) -> String {
+fn in_section(key: &str, task: Task, known: &[&'static str], framework: &Framework) -> String {
     if COMMON.contains(&key) {
         return format!(
             "{key:?} is ignored where it stands: it belongs to the top of the configuration, not into the section {:?}",
             task.as_str()
         );
     }
-    said(key, &format!("the section {:?}", task.as_str()), known.iter().copied())
+    said(key, &format!("the section {:?}", task.as_str()), known.iter().copied(), framework)
 }
 
-fn said<'a>(key: &str, place: &str, known: impl Iterator<Item = &'a str>) -> String {
-    if let Some((_, of)) = ELSEWHERE.iter().find(|(name, _)| *name == key) {
+fn said<'a>(key: &str, place: &str, known: impl Iterator<Item = &'a str>, framework: &Framework) -> String {
+    let foreign = framework.foreign_keys.iter().find(|(name, _)| name == key).map(|(_, of)| of.as_str());
+    if let Some(of) = foreign.or(NEWER.contains(&key).then_some("newer versions")) {
         return format!("{key:?} in {place} is ignored: it is a key of {of}");
     }
     match meant(key, known) {
@@ -130,7 +130,7 @@ mod tests {
 
     fn remarks(file: &Value, task: &str) -> Vec<String> {
         let overrides = Overrides { task: json!(task), ..Overrides::default() };
-        let remarks = match Config::from_json(&file.to_string(), &overrides) {
+        let remarks = match Config::from_json(&file.to_string(), &overrides, &Framework::known()) {
             Ok(Resolved { remarks, .. }) | Err(ConfigError { remarks, .. }) => remarks,
         };
         remarks.into_iter().map(|line| line.to_string()).collect()

@@ -1,10 +1,10 @@
-//! `config.json` of the PyTorch collector: raw text and constructor arguments in, a configuration that the rest of
+//! `config.json` of a collector: raw text and constructor arguments in, a configuration that the rest of
 //! the program trusts out.
 //!
 //! Rules, their order and their texts are the reference's, because scripts catch the exceptions and people search
 //! for the texts. Several checks log the reason and raise a bare exception; [`ConfigError`] keeps the two apart.
 //! Whatever depends on the outside (the config file itself, directories, whether an NPU is there) is left to the
-//! caller.
+//! caller. The framework it is for has its own names of APIs and its own keys; they are given ([`Framework`]).
 
 mod error;
 mod flight;
@@ -31,6 +31,7 @@ use self::section::Section;
 pub use self::values::{
     CheckMode, DataMode, DataModes, FileFormat, Level, Online, OverflowNums, SummaryMode, Task,
 };
+use crate::framework::Framework;
 use crate::names::{Rank, Step};
 use crate::words::Word;
 
@@ -90,11 +91,11 @@ pub struct Config {
     pub summary_mode: SummaryMode,
     /// When overflow checks end.
     pub overflow_nums: OverflowNums,
-    /// Without effect for PyTorch.
+    /// Which operators overflow checks look at, where the framework tells them apart.
     pub check_mode: Option<CheckMode>,
-    /// Without effect for PyTorch.
+    /// The format of tensors, where the framework has several.
     pub file_format: Option<FileFormat>,
-    /// Whether torch's `DataLoader` drives start and step.
+    /// Whether the framework's `DataLoader` drives start and step.
     pub enable_dataloader: bool,
     /// Whether tensors are written when the step ends rather than at once.
     pub async_dump: bool,
@@ -106,18 +107,22 @@ pub struct Config {
     pub flight_recorder: Option<FlightRecorder>,
     /// What random numbers start from; `None` leaves them alone.
     pub seed: Option<u32>,
-    /// Whether torch uses deterministic algorithms only; `None` leaves it as it is.
+    /// Whether the framework uses deterministic algorithms only; `None` leaves it as it is.
     pub is_deterministic: Option<bool>,
 }
 
 impl Config {
-    /// Resolves the text of a `config.json` and the arguments of the constructor.
+    /// Resolves the text of a `config.json` and the arguments of the constructor, for a framework.
     ///
     /// Text that cannot be parsed is an error of class [`ErrorClass::Runtime`]: the caller, who knows the file,
     /// names it.
-    pub fn from_json(file_text: &str, overrides: &Overrides) -> Result<Resolved, ConfigError> {
+    pub fn from_json(
+        file_text: &str,
+        overrides: &Overrides,
+        framework: &Framework,
+    ) -> Result<Resolved, ConfigError> {
         let (mut log, mut remarks) = (Vec::new(), Vec::new());
-        match resolve(file_text, overrides, &mut log, &mut remarks) {
+        match resolve(file_text, overrides, framework, &mut log, &mut remarks) {
             Ok(config) => Ok(Resolved { config, log, remarks }),
             Err(refusal) => Err(ConfigError { remarks, ..refusal.after(log) }),
         }
@@ -161,6 +166,7 @@ struct Arguments {
 fn resolve(
     text: &str,
     overrides: &Overrides,
+    framework: &Framework,
     log: &mut Vec<LogLine>,
     remarks: &mut Vec<LogLine>,
 ) -> Result<Config, Refusal> {
@@ -169,7 +175,7 @@ fn resolve(
     // Before anything is refused: a misspelt key may be the reason.
     let named = file.get("task").and_then(Value::as_str).and_then(Task::from_word);
     let task = arguments.task.or(named).unwrap_or(Task::Statistics);
-    remarks.extend(keys::unknown(&file, task));
+    remarks.extend(keys::unknown(&file, task, framework));
     if task == Task::RunUt {
         remarks.push(LogLine::warning(
             "the task run_ut is not in this version; collect with the task tensor on both devices and compare the dumps \
@@ -211,7 +217,7 @@ fn resolve(
         is_deterministic: seed::is_deterministic(&file)?,
     };
     flight::couple(&config)?;
-    couple(&mut config, &section.scope, section.list, log)?;
+    couple(&mut config, framework, &section.scope, section.list, log)?;
     if config.enable_dataloader {
         log.push(LogLine::warning("The enable_dataloader feature will be deprecated in the future."));
     }
@@ -291,6 +297,7 @@ fn file_word<T: Word>(value: &Value, key: &str) -> Result<Option<T>, Refusal> {
 /// What holds between task, level, scope and lists.
 fn couple(
     config: &mut Config,
+    framework: &Framework,
     scope: &Value,
     mut list: Value,
     log: &mut Vec<LogLine>,
@@ -322,14 +329,15 @@ fn couple(
     }
     // The reference looks for a collector of the task, and has none for this one. What to do is in the remarks.
     if config.task == Task::RunUt {
-        let task = config.task;
-        return Err(Refusal::value(format!("Processor not found for framework: pytorch, task: {task}")));
+        let (name, task) = (&framework.name, config.task);
+        return Err(Refusal::value(format!("Processor not found for framework: {name}, task: {task}")));
     }
     if config.task == Task::GradProbe {
         // It has a list of its own, and steps are not divided.
         return Ok(());
     }
-    (config.scope, config.list) = scope::parse(scope, &list, config.task, config.level)?;
+    (config.scope, config.list) =
+        scope::parse(scope, &list, config.task, config.level, &framework.api_prefixes)?;
     Ok(())
 }
 

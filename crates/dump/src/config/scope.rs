@@ -35,12 +35,13 @@ impl Scope {
     }
 }
 
-/// Scope and list out of values that are not necessarily lists of strings.
+/// Scope and list out of values that are not necessarily lists of strings; `api_prefixes` are those of the framework.
 pub(super) fn parse(
     scope: &Value,
     list: &Value,
     task: Task,
     level: Level,
+    api_prefixes: &[String],
 ) -> Result<(Scope, Vec<String>), Refusal> {
     if task == Task::FreeBenchmark && python::truthy(scope) && python::truthy(list) {
         return Err(Refusal::scope(
@@ -57,7 +58,7 @@ pub(super) fn parse(
     let scope = if task == Task::FreeBenchmark {
         if scope.is_empty() { Scope::Everything } else { Scope::Names(scope) }
     } else {
-        range(scope, level)?
+        range(scope, level, api_prefixes)?
     };
     Ok((scope, list))
 }
@@ -95,7 +96,7 @@ fn strings(items: &[Value]) -> Vec<String> {
     items.iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-fn range(names: Vec<String>, level: Level) -> Result<Scope, Refusal> {
+fn range(names: Vec<String>, level: Level, api_prefixes: &[String]) -> Result<Scope, Refusal> {
     let refuse = |message| Err(Refusal::scope(ScopeCode::InvalidScope, message));
     let [first, last] = match <[String; 2]>::try_from(names) {
         Ok(ends) => ends,
@@ -106,7 +107,7 @@ fn range(names: Vec<String>, level: Level) -> Result<Scope, Refusal> {
         }
     };
     for name in [&first, &last] {
-        let (api, module) = (names::is_api_scope_end(name), names::is_module_scope_end(name));
+        let (api, module) = (names::is_api_scope_end(name, api_prefixes), names::is_module_scope_end(name));
         let wanted = match level {
             Level::L1 if !api => "api",
             Level::L0 if !module => "模块",

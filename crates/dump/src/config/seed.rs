@@ -38,10 +38,11 @@ mod tests {
 
     use super::super::{Config, Overrides};
     use super::*;
+    use crate::framework::Framework;
 
     fn read(mut file: Value) -> Result<(Option<u32>, Option<bool>), String> {
         file["dump_path"] = json!("d");
-        match Config::from_json(&file.to_string(), &Overrides::default()) {
+        match Config::from_json(&file.to_string(), &Overrides::default(), &Framework::known()) {
             Ok(resolved) => Ok((resolved.config.seed, resolved.config.is_deterministic)),
             Err(error) => Err(error.to_string()),
         }

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 
 fn resolve_with(file: &Value, overrides: &Overrides) -> Result<Resolved, ConfigError> {
-    Config::from_json(&file.to_string(), overrides)
+    Config::from_json(&file.to_string(), overrides, &Framework::known())
 }
 
 /// A file with the task, level and section given.
@@ -59,12 +59,12 @@ fn the_least_there_must_be_is_a_dump_path() {
 #[test]
 fn what_is_no_json_object_is_refused() {
     for text in ["", "{", "{'task': 1}", "{\"a\": 1,}", &"[".repeat(100_000)] {
-        let error = Config::from_json(text, &Overrides::default()).unwrap_err();
+        let error = Config::from_json(text, &Overrides::default(), &Framework::known()).unwrap_err();
         assert_eq!((error.class, error.code), (ErrorClass::Runtime, None));
         assert!(!error.message.is_empty());
     }
     let long = format!("{{\"dump_path\": \"{}\"}}", "x".repeat(MAX_TEXT_BYTES));
-    let error = Config::from_json(&long, &Overrides::default()).unwrap_err();
+    let error = Config::from_json(&long, &Overrides::default(), &Framework::known()).unwrap_err();
     assert_eq!(error.class, ErrorClass::Runtime);
     assert!(error.message.contains("more than 33554432"), "{error}");
     let message = "'list' object has no attribute 'get'";
@@ -149,7 +149,7 @@ fn arguments_win_over_the_file() {
 #[test]
 fn arguments_are_checked_before_the_file() {
     let check = |overrides: &Overrides, message: &str| {
-        let error = Config::from_json("no json", overrides).unwrap_err();
+        let error = Config::from_json("no json", overrides, &Framework::known()).unwrap_err();
         assert_raised(&error, ErrorClass::Msprobe, Some(0), message);
     };
     let levels = "level must be one of ['L0', 'L1', 'L2', 'mix', 'debug']";
@@ -435,7 +435,8 @@ fn ranks_and_steps_are_asked_for_one_by_one() {
 #[test]
 fn a_byte_order_mark_is_no_content() {
     let text = file("statistics", "L1", &json!({})).to_string();
-    let plain = Config::from_json(&text, &Overrides::default()).unwrap();
-    let marked = Config::from_json(&format!("\u{feff}{text}"), &Overrides::default()).unwrap();
+    let plain = Config::from_json(&text, &Overrides::default(), &Framework::known()).unwrap();
+    let marked =
+        Config::from_json(&format!("\u{feff}{text}"), &Overrides::default(), &Framework::known()).unwrap();
     assert_eq!(format!("{plain:?}"), format!("{marked:?}"));
 }

@@ -68,7 +68,7 @@ words! {
 }
 
 words! {
-    /// `check_mode` of overflow checks; without effect for PyTorch.
+    /// `check_mode` of overflow checks: which operators, where the framework tells them apart.
     CheckMode {
         /// Both kinds of operators.
         All = "all",
@@ -80,7 +80,7 @@ words! {
 }
 
 words! {
-    /// `file_format` of tensors; without effect for PyTorch.
+    /// `file_format` of tensors, where the framework has several.
     FileFormat {
         /// numpy's.
         Npy = "npy",

@@ -4,13 +4,16 @@ use serde_json::json;
 
 use super::*;
 use crate::config::Overrides;
+use crate::framework::Framework;
 
 const FORWARD: Direction = Direction::Forward;
 const BACKWARD: Direction = Direction::Backward;
 
 fn filter(level: &str, section: &serde_json::Value) -> Filter {
     let file = json!({ "dump_path": "out", "level": level, "statistics": section });
-    Filter::new(&Config::from_json(&file.to_string(), &Overrides::default()).unwrap().config)
+    Filter::new(
+        &Config::from_json(&file.to_string(), &Overrides::default(), &Framework::known()).unwrap().config,
+    )
 }
 
 fn scope(level: &str, ends: [&str; 2]) -> Filter {
@@ -336,7 +339,8 @@ fn a_free_benchmark_takes_the_names_it_is_given() {
     let file = json!({
         "task": "free_benchmark", "dump_path": "out", "free_benchmark": { "scope": ["Torch.add.1.forward"] },
     });
-    let config = Config::from_json(&file.to_string(), &Overrides::default()).unwrap().config;
+    let config =
+        Config::from_json(&file.to_string(), &Overrides::default(), &Framework::known()).unwrap().config;
     let mut filter = Filter::new(&config);
     assert!(!calls(&mut filter, "Torch.add.0.forward"));
     assert!(calls(&mut filter, "Torch.add.1.forward"));

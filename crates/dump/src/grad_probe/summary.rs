@@ -90,10 +90,12 @@ mod tests {
 
     use super::*;
     use crate::config::{Config, Overrides};
+    use crate::framework::Framework;
 
     fn bounds(values: &serde_json::Value) -> Vec<Bound> {
         let file = json!({ "task": "grad_probe", "dump_path": "out", "grad_probe": { "bounds": values } });
-        let resolved = Config::from_json(&file.to_string(), &Overrides::default()).unwrap();
+        let resolved =
+            Config::from_json(&file.to_string(), &Overrides::default(), &Framework::known()).unwrap();
         resolved.config.grad_probe.unwrap().bounds
     }
 

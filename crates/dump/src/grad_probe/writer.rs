@@ -209,6 +209,7 @@ mod tests {
 
     use super::*;
     use crate::config::{Config, Overrides};
+    use crate::framework::Framework;
 
     const BUDGET_BYTES: usize = 1 << 20;
 
@@ -218,7 +219,8 @@ mod tests {
 
     fn writer(at: &Path, section: &Value) -> GradientWriter {
         let file = json!({ "task": "grad_probe", "dump_path": "out", "grad_probe": section });
-        let resolved = Config::from_json(&file.to_string(), &Overrides::default()).unwrap();
+        let resolved =
+            Config::from_json(&file.to_string(), &Overrides::default(), &Framework::known()).unwrap();
         GradientWriter::new(resolved.config.grad_probe.unwrap(), at.to_owned(), BUDGET_BYTES).unwrap()
     }
 

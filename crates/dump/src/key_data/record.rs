@@ -1,6 +1,6 @@
 //! The JSON file of an entry: what its tensors have for figures.
 
-use msprobe_tensor::{DType, Figures};
+use msprobe_tensor::{DType, FourStatistics};
 
 use crate::write::JsonText;
 
@@ -23,7 +23,7 @@ pub enum Grouping {
 pub(super) struct Record {
     /// Its name in a mapping.
     pub(super) label: String,
-    pub(super) figures: Figures,
+    pub(super) figures: FourStatistics,
     pub(super) shape: Vec<usize>,
     /// The dtype, where the file tells it.
     pub(super) dtype: Option<DType>,
@@ -61,7 +61,7 @@ pub(super) fn document(grouping: Grouping, records: &[Record]) -> String {
 }
 
 fn put(text: &mut JsonText, record: &Record) {
-    let Figures { max, min, mean, norm } = record.figures;
+    let FourStatistics { max, min, mean, norm } = record.figures;
     text.begin_object();
     for (name, figure) in [("max", max), ("min", min), ("mean", mean), ("norm", norm)] {
         text.key(name);
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     fn record(label: &str, shape: Vec<usize>, dtype: Option<DType>) -> Record {
-        let figures = Figures { max: f64::INFINITY, min: -1e-5, mean: f64::NAN, norm: 2.0 };
+        let figures = FourStatistics { max: f64::INFINITY, min: -1e-5, mean: f64::NAN, norm: 2.0 };
         Record { label: label.to_owned(), figures, shape, dtype }
     }
 

@@ -4,24 +4,17 @@ use std::fmt;
 
 use super::{Direction, all_digits, parse_index};
 
-/// Prefixes an end of a scope can have. Custom prefixes and `MindSpeed` are not among them.
-pub const SCOPE_PREFIXES: [&str; 11] = [
-    "Distributed",
-    "Functional",
-    "Torch",
-    "Tensor",
-    "Mint",
-    "MintFunctional",
-    "Primitive",
-    "Aten",
-    "VF",
-    "NPU",
-    "Jit",
-];
+/// The prefix of calls that several ranks make together.
+const COMMUNICATION: &str = "Distributed";
 
-/// Whether a scope can start or end with an API of this name: `^({prefix})\..*\.\d+\.(forward|backward)$`. Wider
-/// than [`ApiName`], which holds only names that calls have.
-pub fn is_api_scope_end(name: &str) -> bool {
+/// Whether a name starts like one of a call that several ranks make together.
+pub fn is_of_communication(name: &str) -> bool {
+    name.split_once('.').is_some_and(|(prefix, _)| prefix == COMMUNICATION)
+}
+
+/// Whether a scope can start or end with an API of this name: `^({prefix})\..*\.\d+\.(forward|backward)$`, with one of the
+/// prefixes of the framework. Wider than [`ApiName`], which holds only names that calls have.
+pub fn is_api_scope_end(name: &str, prefixes: &[String]) -> bool {
     let parts = || {
         let (prefix, rest) = name.split_once('.')?;
         let (rest, direction) = rest.rsplit_once('.')?;
@@ -29,7 +22,7 @@ pub fn is_api_scope_end(name: &str) -> bool {
         Some((prefix, index, direction))
     };
     parts().is_some_and(|(prefix, index, direction)| {
-        SCOPE_PREFIXES.contains(&prefix)
+        prefixes.iter().any(|known| known == prefix)
             && all_digits(index)
             && Direction::from_word(direction).is_some()
             && !name.contains('\n')
@@ -65,7 +58,7 @@ impl<'a> ApiName<'a> {
         self.stem
     }
 
-    /// Where the API lives: `Torch`, `Tensor`, `Functional`, or what a script registered. It may contain dots: custom APIs
+    /// Where the API lives: `Tensor`, `Functional`, or what a script registered. It may contain dots: custom APIs
     /// are called after their module.
     pub fn prefix(&self) -> &'a str {
         self.stem.rsplit_once('.').map_or("", |(prefix, _)| prefix)

@@ -12,11 +12,12 @@ mod record;
 #[cfg(test)]
 mod tests;
 
-pub use self::api::{ApiName, SCOPE_PREFIXES, is_api_scope_end};
+pub use self::api::{ApiName, is_api_scope_end, is_of_communication};
 pub use self::functions::{Filling, filling, returns_unwritten_memory};
-pub(crate) use self::module::is_of_module;
-pub use self::module::{ModuleKind, ModuleName, ModulePass, is_module_scope_end};
-pub use self::place::{Rank, Step, is_process_dir, numbered_dir};
+pub use self::module::{
+    ModuleKind, ModuleName, ModulePass, enclosing_paths, is_module_scope_end, is_of_module,
+};
+pub use self::place::{NoNumber, Rank, Step, is_process_dir, key_data_dir, numbered_dir};
 pub use self::record::{RecordName, SavedName};
 use crate::words::words;
 
@@ -47,11 +48,17 @@ words! {
 words! {
     /// The format of tensor files, by their extension.
     TensorFormat {
-        /// A zip archive with a pickle, of which `torch.load` makes a tensor.
+        /// A zip archive with a pickle.
         Pt = "pt",
         /// An array of numpy.
         Npy = "npy",
     }
+}
+
+/// The segments of any name, whatever they mean. Whoever needs one by its number follows a rule of the reference; what a
+/// segment is of a record, [`RecordName`] says.
+pub fn segments(name: &str) -> std::str::Split<'_, char> {
+    name.split('.')
 }
 
 /// A call number as it is written: no sign, no leading zero.

@@ -8,9 +8,9 @@ use crate::words::words;
 words! {
     /// What the framework calls a module.
     ModuleKind {
-        /// PyTorch.
+        /// A module.
         Module = "Module",
-        /// MindSpore.
+        /// A cell.
         Cell = "Cell",
     }
 }
@@ -18,8 +18,13 @@ words! {
 /// The word for gradients of parameters in names.
 pub(super) const PARAMETERS_GRAD: &str = "parameters_grad";
 
+/// The paths around a path of a module, innermost first: `Module.a` and `Module` around `Module.a.b`.
+pub fn enclosing_paths(path: &str) -> impl Iterator<Item = &str> {
+    path.rmatch_indices('.').map(|(end, _)| &path[..end])
+}
+
 /// Whether a name starts like one of a module.
-pub(crate) fn is_of_module(name: &str) -> bool {
+pub fn is_of_module(name: &str) -> bool {
     let kind = name.split_once('.').map_or(name, |(kind, _)| kind);
     ModuleKind::from_word(kind).is_some()
 }
@@ -118,6 +123,11 @@ impl<'a> ModuleName<'a> {
     pub fn kind(&self) -> ModuleKind {
         let kind = self.stem.split_once('.').and_then(|(kind, _)| ModuleKind::from_word(kind));
         kind.unwrap_or(ModuleKind::Module)
+    }
+
+    /// The module without its class: `Module.layers.0.fc1`. Modules inside of it begin with it, and a dot.
+    pub fn path(&self) -> &'a str {
+        self.stem.rsplit_once('.').map_or(self.stem, |(path, _)| path)
     }
 
     /// The path below the model, preceded by the model's number where there is a list of models.

@@ -108,6 +108,16 @@ impl<'a> RecordName<'a> {
         }
     }
 
+    /// What is called: the function of an API, the class of a module. Of another form, the last segment; nothing of variables.
+    pub fn operation(&self) -> &'a str {
+        match self {
+            RecordName::Api(api) => api.api(),
+            RecordName::Module(module) => module.class(),
+            RecordName::Saved(_) => "",
+            RecordName::Other(text) => text.rsplit('.').next().unwrap_or_default(),
+        }
+    }
+
     /// The number of the call, if it has one.
     pub fn index(&self) -> Option<u64> {
         match self {

@@ -51,6 +51,8 @@ fn modules_have_a_path_and_a_class() {
     // As 26 writes them.
     let name = ModuleName::parse("Cell.fc.Dense.parameters_grad.2").unwrap();
     assert_eq!((name.kind(), name.pass()), (ModuleKind::Cell, ModulePass::ParametersGrad(Some(2))));
+    assert_eq!(name.path(), "Cell.fc");
+    assert_eq!(enclosing_paths("Module.a.b").collect::<Vec<_>>(), ["Module.a", "Module"]);
     // A child of a list of models, and of a Sequential.
     let name = ModuleName::parse("Module.0.1.Tanh.forward.0").unwrap();
     assert_eq!((name.qualified(), name.class()), ("0.1", "Tanh"));
@@ -96,11 +98,29 @@ fn parts_of_a_name_are_told_for_every_form() {
     assert_eq!(parts("x.y.2.debug"), ("x.y", "", Some(2), None, false));
     assert_eq!(parts("Torch.exp.forward.x"), ("Torch.exp", "exp", None, forward, false));
     assert_eq!(parts("exp"), ("exp", "", None, None, false));
+    let operation = |text| RecordName::parse(text).operation();
+    assert_eq!(operation("my.ops.exp.0.backward"), "exp");
+    assert_eq!(operation("Module.a.B.parameters_grad"), "B");
+    assert_eq!((operation("x.y.2.debug"), operation("Torch.exp")), ("", "exp"));
     let forward_of = |text| RecordName::parse(text).forward().map(|name| name.to_string());
     assert_eq!(forward_of("Torch.exp.3.backward").unwrap(), "Torch.exp.3.forward");
     assert_eq!(forward_of("Module.a.B.backward.1").unwrap(), "Module.a.B.forward.1");
     for none in ["Torch.exp.3.forward", "Module.a.B.parameters_grad.1", "x.0.debug", "exp.backward"] {
         assert_eq!(forward_of(none), None, "{none}");
+    }
+}
+
+#[test]
+fn names_tell_by_their_first_segment_whether_they_are_of_modules_or_of_communication() {
+    for (name, of_module, of_communication) in [
+        ("Module.a.B.forward.0", true, false),
+        ("Cell.a.0.forward", true, false),
+        ("Modules.a.B.forward.0", false, false),
+        ("Distributed.all_reduce.0.forward", false, true),
+        ("Distributed", false, false),
+        ("MyDistributed.send.0.forward", false, false),
+    ] {
+        assert_eq!((is_of_module(name), is_of_communication(name)), (of_module, of_communication), "{name}");
     }
 }
 
@@ -112,14 +132,42 @@ fn directories_carry_step_and_rank() {
     for text in ["", "step", "step-1", "step07", "rank1", "Step1", "step1 "] {
         assert_eq!(Step::of_dir(text), None, "{text}");
     }
+    assert!(Step::is_meant_by("step_3") && !Step::is_meant_by("rank_3"));
     for text in ["", "ran", "rank01", "rank4294967296", "rank_1", "proc12"] {
         assert_eq!(Rank::of_dir(text), None, "{text}");
     }
 }
 
 #[test]
+fn numbers_of_key_data_are_read_as_python_reads_them() {
+    for (text, value) in [
+        ("0", Some(0)),
+        ("007", Some(7)),
+        (" 7 ", Some(7)),
+        ("-3", Some(-3)),
+        ("+3", Some(3)),
+        ("1_000", Some(1000)),
+        ("", None),
+        ("_1", None),
+        ("1__0", None),
+        ("1_", None),
+        ("0x1", None),
+        ("- 1", None),
+        ("²", None),
+        ("1.5", None),
+        ("9223372036854775808", None),
+    ] {
+        let number = key_data_dir(&format!("rank{text}"), "rank");
+        assert_eq!(number, Some(value.ok_or(NoNumber)), "{text:?}");
+    }
+    assert_eq!(key_data_dir("run1", "rank"), None);
+}
+
+#[test]
 fn scope_ends_are_full_names_of_known_prefixes() {
-    for prefix in SCOPE_PREFIXES {
+    let prefixes = ["Torch", "Tensor"].map(str::to_owned);
+    let is_api_scope_end = |name: &str| is_api_scope_end(name, &prefixes);
+    for prefix in &prefixes {
         assert!(is_api_scope_end(&format!("{prefix}.f.0.forward")));
         assert!(!is_module_scope_end(&format!("{prefix}.f.forward.0")));
     }
@@ -217,7 +265,8 @@ proptest! {
     #[test]
     fn names_of_calls_can_end_scopes((api, index, direction) in api_name(), (module, pass) in module_name()) {
         let stem = format!("Torch.{}", ApiName::new(&api, index, direction).api());
-        prop_assert!(is_api_scope_end(&ApiName::new(&stem, index, direction).to_string()));
+        let name = ApiName::new(&stem, index, direction).to_string();
+        prop_assert!(is_api_scope_end(&name, &["Torch".to_owned()]) && !is_api_scope_end(&name, &[]));
         let is_call = !matches!(pass, ModulePass::ParametersGrad(_));
         prop_assert_eq!(is_module_scope_end(&ModuleName::new(&module, pass).to_string()), is_call);
     }

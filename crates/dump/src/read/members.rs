@@ -70,7 +70,7 @@ pub struct Members {
     /// Key of the member whose members are wanted.
     entered: &'static str,
     has_entered: bool,
-    place: Place,
+    place: Position,
 }
 
 /// A member in the window.
@@ -83,7 +83,7 @@ struct Found {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Position {
     /// Before the first brace.
     Start,
     /// In the object of the file; true if a member came before.
@@ -108,7 +108,7 @@ impl Members {
                 at_end: false,
                 entered,
                 has_entered: false,
-                place: Place::Start,
+                place: Position::Start,
             }),
             Err(error) => Err(ReadError { path, kind: error.into() }),
         }
@@ -197,40 +197,40 @@ impl Members {
         loop {
             let byte = self.next_byte()?;
             match (self.place, byte) {
-                (Place::Start, Some(b'{')) => {
+                (Position::Start, Some(b'{')) => {
                     self.position += 1;
-                    self.place = Place::Outer(false);
+                    self.place = Position::Outer(false);
                 }
                 // A mark that some editors put before everything.
-                (Place::Start, Some(first)) if first == BYTE_ORDER_MARK[0] && self.offset() == 0 => {
+                (Position::Start, Some(first)) if first == BYTE_ORDER_MARK[0] && self.offset() == 0 => {
                     while self.window.len() < BYTE_ORDER_MARK.len() && self.fill()? {}
                     if !self.window.starts_with(BYTE_ORDER_MARK) {
                         return Err(self.syntax("no object"));
                     }
                     self.position += BYTE_ORDER_MARK.len();
                 }
-                (Place::Start, Some(_)) => return Err(self.syntax("no object")),
-                (Place::Start, None) => return Err(self.syntax("an empty file")),
-                (Place::End, None) => return Ok(None),
-                (Place::End, Some(_)) => return Err(self.syntax("text after the object")),
+                (Position::Start, Some(_)) => return Err(self.syntax("no object")),
+                (Position::Start, None) => return Err(self.syntax("an empty file")),
+                (Position::End, None) => return Ok(None),
+                (Position::End, Some(_)) => return Err(self.syntax("text after the object")),
                 (_, None) => return Err(self.syntax("end of file in an object")),
-                (Place::Outer(_), Some(b'}')) => {
+                (Position::Outer(_), Some(b'}')) => {
                     self.position += 1;
-                    self.place = Place::End;
+                    self.place = Position::End;
                 }
-                (Place::Inner(_), Some(b'}')) => {
+                (Position::Inner(_), Some(b'}')) => {
                     self.position += 1;
-                    self.place = Place::Outer(true);
+                    self.place = Position::Outer(true);
                 }
-                (Place::Outer(true), Some(b',')) => {
+                (Position::Outer(true), Some(b',')) => {
                     self.position += 1;
-                    self.place = Place::Outer(false);
+                    self.place = Position::Outer(false);
                 }
-                (Place::Inner(true), Some(b',')) => {
+                (Position::Inner(true), Some(b',')) => {
                     self.position += 1;
-                    self.place = Place::Inner(false);
+                    self.place = Position::Inner(false);
                 }
-                (Place::Outer(false) | Place::Inner(false), Some(b'"')) => {
+                (Position::Outer(false) | Position::Inner(false), Some(b'"')) => {
                     if let Some(found) = self.key()? {
                         return Ok(Some(found));
                     }
@@ -249,12 +249,12 @@ impl Members {
             return Err(self.syntax("no colon after a key"));
         }
         self.position += 1;
-        let inner = matches!(self.place, Place::Inner(_));
+        let inner = matches!(self.place, Position::Inner(_));
         let opens = self.next_byte()? == Some(b'{');
         let wanted = self.window.get(key_start + 1..key_end - 1) == Some(self.entered.as_bytes());
         if !inner && opens && wanted {
             self.position += 1;
-            self.place = Place::Inner(false);
+            self.place = Position::Inner(false);
             self.has_entered = true;
             self.discard_used();
             return Ok(None);
@@ -264,7 +264,7 @@ impl Members {
 
     /// The position is behind a value.
     fn leave_value(&mut self, inner: bool) {
-        self.place = if inner { Place::Inner(true) } else { Place::Outer(true) };
+        self.place = if inner { Position::Inner(true) } else { Position::Outer(true) };
     }
 
     /// Moves behind the value at the position, which is wholly in the window then.

@@ -25,7 +25,7 @@ pub struct Header {
     pub task: String,
     /// The level that is in effect.
     pub level: String,
-    /// `pytorch` or `mindspore`.
+    /// The framework, as it calls itself.
     pub framework: String,
     /// The directory of the tensor files, if there are any.
     pub dump_data_dir: Option<String>,

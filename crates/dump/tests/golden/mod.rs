@@ -3,7 +3,34 @@
 use std::fs;
 use std::path::Path;
 
+use msprobe_dump::framework::Framework;
+use msprobe_dump::names::TensorFormat;
 use serde_json::Value;
+
+/// The words of the framework the cases were recorded with.
+pub(crate) fn framework() -> Framework {
+    let prefixes = [
+        "Distributed",
+        "Functional",
+        "Torch",
+        "Tensor",
+        "Mint",
+        "MintFunctional",
+        "Primitive",
+        "Aten",
+        "VF",
+        "NPU",
+        "Jit",
+    ];
+    Framework {
+        name: "pytorch".to_owned(),
+        tensor_type: "torch.Tensor".to_owned(),
+        size_type: "torch.Size".to_owned(),
+        tensor_format: TensorFormat::Pt,
+        api_prefixes: prefixes.map(str::to_owned).to_vec(),
+        foreign_keys: Vec::new(),
+    }
+}
 
 /// A JSON file of the recorded cases. Infinite values, which JSON has no numbers for, become null.
 pub(crate) fn json(path: &str) -> Value {

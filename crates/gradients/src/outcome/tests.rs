@@ -34,6 +34,7 @@ fn outcome(ranks: Vec<RankOutcome>, failures: &[&str]) -> Outcome {
         failures: failures.iter().map(|&text| text.to_owned()).collect(),
         differing_rows: Vec::new(),
         thresholds: Thresholds::default(),
+        output: PathBuf::from("out"),
         files: Vec::new(),
     }
 }

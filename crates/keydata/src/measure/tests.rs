@@ -200,8 +200,8 @@ fn runs_are_paired_by_place() {
     assert_eq!(k.rows.iter().map(|row| row.place.id).collect::<Vec<_>>(), [0, 2, 10]);
     assert_eq!(k.rows[2].files[0], a.join("k/step0/rank0/micro_step0/k.10.npy"));
     assert!(k.rows.iter().all(|row| row.metrics.same_percentage == 50.0 && row.shapes[1] == [2]));
-    assert_eq!(k.one_sided[0], [Place { step: 1, rank: 0, micro_step: 0, id: 0 }]);
-    assert_eq!(k.one_sided[1], [Place { step: 0, rank: 1, micro_step: 0, id: 0 }]);
+    assert_eq!(k.one_sided[0], [ArrayPlace { step: 1, rank: 0, micro_step: 0, id: 0 }]);
+    assert_eq!(k.one_sided[1], [ArrayPlace { step: 0, rank: 1, micro_step: 0, id: 0 }]);
     assert!(k.first_saved.is_some() && keys[1].first_saved.is_some());
     assert!(keys[1].rows.is_empty() && keys[1].one_sided[1].len() == 1);
 }

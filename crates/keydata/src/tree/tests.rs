@@ -14,7 +14,7 @@ fn tree(files: &[&str]) -> (tempfile::TempDir, PathBuf) {
     (root, data)
 }
 
-fn places(found: &[(Place, PathBuf)]) -> Vec<([i64; 4], &str)> {
+fn places(found: &[(ArrayPlace, PathBuf)]) -> Vec<([i64; 4], &str)> {
     let name =
         |path: &'_ PathBuf| -> &'_ str { path.file_name().unwrap().to_str().unwrap().to_owned().leak() };
     found
@@ -150,29 +150,6 @@ fn the_data_directory_itself() {
     let file = root.path().join("file");
     fs::write(&file, b"").unwrap();
     assert!(find_arrays(&file, &Silent).unwrap_err().message.contains("should be a directory"));
-}
-
-#[test]
-fn numbers_are_read_as_python_reads_them() {
-    for (text, value) in [
-        ("0", Some(0)),
-        ("007", Some(7)),
-        (" 7 ", Some(7)),
-        ("-3", Some(-3)),
-        ("+3", Some(3)),
-        ("1_000", Some(1000)),
-        ("", None),
-        ("_1", None),
-        ("1__0", None),
-        ("1_", None),
-        ("0x1", None),
-        ("- 1", None),
-        ("²", None),
-        ("1.5", None),
-        ("9223372036854775808", None),
-    ] {
-        assert_eq!(python_int(text), value, "{text:?}");
-    }
 }
 
 #[test]

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use msprobe_collect::Framework;
 use msprobe_dump::hash::FastMap;
-use msprobe_dump::names::TensorFormat;
 use msprobe_tensor::DType;
-use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
+
+use crate::framework::Words;
 
 /// How a value is encoded.
 #[pyclass(frozen, eq, from_py_object, module = "msprobe._native", rename_all = "SCREAMING_SNAKE_CASE")]
@@ -115,12 +115,7 @@ impl Adapter {
 
     /// The framework it speaks for.
     pub(crate) fn framework(&self, py: Python<'_>) -> PyResult<Framework> {
-        let words: Words = self.object(py).getattr(intern!(py, "framework"))?.extract()?;
-        let tensor_format = TensorFormat::from_word(&words.tensor_format).ok_or_else(|| {
-            PyValueError::new_err(format!("{:?} is no format of tensor files", words.tensor_format))
-        })?;
-        let Words { name, tensor_type, size_type, .. } = words;
-        Ok(Framework { name, tensor_type, size_type, tensor_format })
+        self.object(py).getattr(intern!(py, "framework"))?.extract::<Words>()?.read()
     }
 
     /// Until it is dropped, nobody sees what is asked of the framework for the tool's own sake.
@@ -260,15 +255,6 @@ impl Adapter {
             error.write_unraisable(py, None);
         }
     }
-}
-
-/// `msprobe.core.framework.Framework`
-#[derive(FromPyObject)]
-struct Words {
-    name: String,
-    tensor_type: String,
-    size_type: String,
-    tensor_format: String,
 }
 
 /// See [`Adapter::form`], and `msprobe.core.framework.Form` for what each means.

@@ -1,6 +1,6 @@
-//! Figures of tensors that are sparse, nested, quantised or wrapped: measured by what the adapter says they stand for.
+//! Measurements of tensors that are sparse, nested, quantised or wrapped: measured by what the adapter says they stand for.
 
-use msprobe_collect::{Encoder, Figures, Measured};
+use msprobe_collect::{ElementFigures, Encoder, Measured};
 use pyo3::prelude::*;
 
 use super::adapter::{Form, KnownDType};
@@ -14,10 +14,10 @@ pub(crate) enum OddFigures {
 }
 
 impl OddFigures {
-    pub(crate) fn as_figures(&self) -> Figures<'_> {
+    pub(crate) fn as_figures(&self) -> ElementFigures<'_> {
         match self {
-            OddFigures::Known(measured) => Figures::Known(measured),
-            OddFigures::Deferred(ticket) => Figures::Deferred(*ticket),
+            OddFigures::Known(measured) => ElementFigures::Known(measured),
+            OddFigures::Deferred(ticket) => ElementFigures::Deferred(*ticket),
         }
     }
 }

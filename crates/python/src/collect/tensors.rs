@@ -10,6 +10,7 @@ use pyo3::types::PyTuple;
 
 use super::adapter::KnownDType;
 use super::session::Session;
+use super::shared::{Known, Memory};
 use crate::tensor::Described;
 
 /// Below this many elements, letting other Python threads run costs more than measuring.
@@ -162,21 +163,25 @@ impl Session {
         if numel < SHARE_ELEMENTS {
             return Ok(measure(&view, crc));
         }
-        // Any dense layout will do: it is compared with itself.
-        let memory = view.in_memory_order();
-        let bytes = memory.as_bytes();
-        if let Some(bytes) = bytes
-            && let Some(known) = self.shared.find(object, tensor.address, bytes)
-        {
-            return Ok(known);
+        let in_order = view.in_memory_order();
+        let memory = in_order.as_bytes().map(|bytes| Memory {
+            address: tensor.address,
+            dtype: view.dtype(),
+            bytes,
+            is_row_major: view.is_row_major(),
+        });
+        let known = memory.and_then(|memory| self.shared.find(object, memory, &self.adapter.data_ptr));
+        if let Some(Known::All(measured)) = known {
+            return Ok(measured);
         }
-        let measured = if numel < DETACH_ELEMENTS {
-            measure(&view, crc)
-        } else {
-            object.py().detach(|| self.with_help(numel, || measure(&view, crc)))
+        let find = || match known {
+            Some(Known::Statistics(stats)) => Measured { stats, crc32: Some(crc32(&view)) },
+            _ => measure(&view, crc),
         };
-        if let Some(bytes) = bytes {
-            self.shared.keep(object, tensor.address, bytes, measured);
+        let measured =
+            if numel < DETACH_ELEMENTS { find() } else { object.py().detach(|| self.with_help(numel, find)) };
+        if let Some(memory) = memory {
+            self.shared.keep(object, memory, measured);
         }
         Ok(measured)
     }

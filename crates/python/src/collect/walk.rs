@@ -1,7 +1,8 @@
 //! Python values as they are written: walks arguments and results and tells an [`Encoder`] about them.
 
 use msprobe_collect::{
-    Encoded, Encoder, Figures, Form, LeafPlace, Measured, NumberStyle, Placement, PlacementKind, TensorValue,
+    ElementFigures, Encoded, Encoder, Form, LeafPlace, Measured, NumberStyle, Placement, PlacementKind,
+    TensorValue,
 };
 use msprobe_tensor::{memory, on_this_thread};
 use pyo3::exceptions::{PyMemoryError, PyRecursionError, PyValueError};
@@ -277,10 +278,10 @@ impl<'a> Walk<'a> {
                     let file = session.save(value.py(), &self.encoder.tensor_file(), &tensor)?;
                     self.encoder.note_file(file);
                 }
-                self.write_tensor(&tensor, appearance, requires_grad, Figures::Known(&measured));
+                self.write_tensor(&tensor, appearance, requires_grad, ElementFigures::Known(&measured));
             }
             Reading::Deferred { tensor, ticket } => {
-                self.write_tensor(&tensor, appearance, requires_grad, Figures::Deferred(ticket));
+                self.write_tensor(&tensor, appearance, requires_grad, ElementFigures::Deferred(ticket));
             }
             Reading::Odd => self.odd_tensor(value, appearance)?,
         }
@@ -310,7 +311,7 @@ impl<'a> Walk<'a> {
         let nothing = Measured::unreadable();
         let (figures, stored) = match &measured {
             Some((figures, stored)) => (figures.as_figures(), Some(&*stored.name)),
-            None => (Figures::Known(&nothing), None),
+            None => (ElementFigures::Known(&nothing), None),
         };
         self.encoder.tensor(&TensorValue {
             kind: appearance.kind,
@@ -336,7 +337,7 @@ impl<'a> Walk<'a> {
         tensor: &HostTensor,
         appearance: &Appearance<'_>,
         requires_grad: bool,
-        figures: Figures<'_>,
+        figures: ElementFigures<'_>,
     ) {
         self.encoder.tensor(&TensorValue {
             kind: appearance.kind,
@@ -373,7 +374,7 @@ impl<'a> Walk<'a> {
             shape: &shape,
             requires_grad: None,
             style: NumberStyle::Array,
-            figures: Figures::Known(&measured),
+            figures: ElementFigures::Known(&measured),
             placement: None,
             form: Form { unmeasured: unmeasured.as_deref(), ..Form::default() },
             is_saveable: array.is_some(),

@@ -120,7 +120,7 @@ fn compare(
         options.allowed = Allowed::parse(&allowed).map_err(CompareError::in_setup)?;
         let outcome = work(&options, console)?;
         let verdict = outcome.write_verdict(&options.output, &options.tolerances, console)?;
-        let answer = outcome.lines(WIDTH).join("\n");
+        let answer = outcome.answer(&options.output).text(&outcome.sections(WIDTH));
         let files = outcome.parts.into_iter().flat_map(|part| part.files);
         Ok((answer, files.chain([verdict]).collect()))
     })

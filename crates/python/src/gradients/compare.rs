@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 
 use crate::compare::relay;
 
-/// Compares two dump paths (`ranks`), or two rank directories. Returns the lines of the verdict.
+/// Compares two dump paths (`ranks`), or two rank directories. Returns the answer as text.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "called by one function of ours, which names them")]
 pub(crate) fn compare_gradients(
@@ -25,7 +25,7 @@ pub(crate) fn compare_gradients(
     pictures: &str,
     html: bool,
     log: &Bound<'_, PyAny>,
-) -> PyResult<Vec<String>> {
+) -> PyResult<String> {
     let pictures = pictures.parse().map_err(PyValueError::new_err)?;
     let thresholds = Thresholds::new(first, fall, floor, total_fall);
     let options = Options { output, thresholds, pictures, html };
@@ -34,7 +34,7 @@ pub(crate) fn compare_gradients(
         // An error is handed on as a value: it is another exception here than elsewhere.
         Ok(compare([&path1, &path2], &options, console).inspect_err(|error| error.announce(console)))
     })?;
-    outcome.map(|outcome| outcome.lines()).map_err(|error| exception(py, &error))
+    outcome.map(|outcome| outcome.answer().text(&outcome.sections())).map_err(|error| exception(py, &error))
 }
 
 fn exception(py: Python<'_>, error: &CompareError) -> PyErr {

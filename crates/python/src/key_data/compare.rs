@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use msprobe_keydata::{
-    Arrays, Incomparable, Place, compare_arrays, compare_found, find_arrays, tree, write_key_workbook,
+    ArrayPlace, Arrays, Incomparable, compare_arrays, compare_found, find_arrays, tree, write_key_workbook,
 };
 use msprobe_report::console::Silent;
 use msprobe_report::paths::publish;
@@ -40,7 +40,7 @@ pub(crate) fn find_key_data(
     log: &Bound<'_, PyAny>,
 ) -> PyResult<BTreeMap<String, Vec<Found>>> {
     let found = relay::run(py, log, |console| find_arrays(&dir, console))?;
-    let flat = |(place, path): (Place, PathBuf)| {
+    let flat = |(place, path): (ArrayPlace, PathBuf)| {
         (place.step, place.rank, place.micro_step, place.id, path.into_os_string())
     };
     Ok(found.into_iter().map(|(key, arrays)| (key, arrays.into_iter().map(flat).collect())).collect())
@@ -81,9 +81,11 @@ pub(crate) fn compare_key(
 ) -> PyResult<()> {
     relay::run(py, log, |console| {
         let runs = [first, second].map(|found| -> Arrays {
-            let placed: BTreeMap<Place, PathBuf> = found
+            let placed: BTreeMap<ArrayPlace, PathBuf> = found
                 .into_iter()
-                .map(|(step, rank, micro_step, id, path)| (Place { step, rank, micro_step, id }, path.into()))
+                .map(|(step, rank, micro_step, id, path)| {
+                    (ArrayPlace { step, rank, micro_step, id }, path.into())
+                })
                 .collect();
             BTreeMap::from([(key.clone(), placed.into_iter().collect())])
         });

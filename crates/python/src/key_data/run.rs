@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use msprobe_report::{Formats, write_text};
+use msprobe_report::Formats;
 use pyo3::prelude::*;
 
 use crate::compare::relay;
 
-/// Compares the key data in two `data` directories with at most so many threads. Returns what is to be said about it: a line
-/// per key, and the answer.
+/// Compares the key data in two `data` directories with at most so many threads. Returns the
+/// answer, with a line per key.
 #[pyfunction]
 pub(crate) fn compare_key_data(
     py: Python<'_>,
@@ -23,8 +23,5 @@ pub(crate) fn compare_key_data(
     let outcome = relay::run_on(py, num_processes.min(cores), log, |console| {
         msprobe_keydata::compare_data_directories([&dir1, &dir2], &output, formats, console)
     })?;
-    let mut text = Vec::new();
-    write_text(&outcome.table, false, &mut text)?;
-    let table = String::from_utf8_lossy(&text);
-    Ok(format!("{table}\n{}", outcome.lines.join("\n")))
+    Ok(outcome.answer.text(&outcome.sections))
 }

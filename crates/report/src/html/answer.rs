@@ -5,7 +5,7 @@ use crate::Tone;
 
 /// The answer of a page.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct AnswerBlock {
     /// Above it.
     pub heading: String,
     /// Its colour.
@@ -16,7 +16,7 @@ pub struct Answer {
     pub facts: Vec<(String, String)>,
 }
 
-impl Answer {
+impl AnswerBlock {
     pub(super) fn html(&self) -> String {
         let tone = self.tone.as_str();
         let heading = escaped(&self.heading);

@@ -14,7 +14,7 @@ mod tree;
 
 use std::io::{self, Write};
 
-pub use self::answer::Answer;
+pub use self::answer::AnswerBlock;
 pub use self::curves::{CurveSeries, Curves, Limit};
 use self::data::DataWriter;
 pub use self::table::PageTable;
@@ -36,7 +36,7 @@ pub struct Page<'a> {
 /// A part of a page.
 pub enum Block<'a> {
     /// What was found, in words.
-    Answer(Answer),
+    Answer(AnswerBlock),
     /// Rows to sort and filter.
     Table(PageTable<'a>),
     /// Small charts to search and enlarge.

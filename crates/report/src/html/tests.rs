@@ -37,7 +37,7 @@ impl SheetRows for Rows {
 
 fn written(rows: &Rows) -> String {
     let headers = vec!["name".into(), "<b>number".into(), "text".into(), "big".into(), "missing".into()];
-    let answer = Answer {
+    let answer = AnswerBlock {
         heading: "A <heading> & more".into(),
         tone: Tone::Bad,
         text: "First.\n\n<i>Second</i>".into(),
@@ -243,7 +243,8 @@ fn the_program_is_there_once_and_small() {
 #[test]
 fn blocks_come_in_any_combination_and_number() {
     let (rows, none, series) = (Rows(3), Rows(0), Series(2));
-    let answer = |heading: &str| Block::Answer(Answer { heading: heading.into(), ..Answer::default() });
+    let answer =
+        |heading: &str| Block::Answer(AnswerBlock { heading: heading.into(), ..AnswerBlock::default() });
     let table = |name: &str, rows| Block::Table(PageTable::new(name, vec!["a".into()], rows));
     let curves = |title: &str| {
         let curves = Curves { title: title.into(), x_label: "step".into(), xs: vec![1], series: &series };

@@ -9,6 +9,7 @@ use msprobe_report::error::CompareError;
 
 use super::builtin_apis::pytorch_name;
 use super::{MappingSource, misshapen};
+use crate::names::{api_of, kind_of, split_at_place};
 use crate::yaml::{self, Node};
 
 const FORM: &str = "- ms_api: {type}.{name}, pt_api: {type}.{name}, ms_args: [..], pt_args: [..], ms_outputs: [..], \
@@ -55,17 +56,10 @@ pub fn api_keys(
     Ok(keys)
 }
 
-/// The first two parts of a name.
-fn api_of(name: &str) -> Option<&str> {
-    let (kind, rest) = name.split_once('.')?;
-    let api = rest.split('.').next()?;
-    name.get(..kind.len() + 1 + api.len())
-}
-
 fn built_in_key(name: &str) -> String {
-    match name.split('.').next() {
-        Some("Mint") => name.replace("Mint", "Torch"),
-        Some("MintFunctional") => name.replace("MintFunctional", "Functional"),
+    match kind_of(name) {
+        "Mint" => name.replace("Mint", "Torch"),
+        "MintFunctional" => name.replace("MintFunctional", "Functional"),
         _ => match api_of(name).and_then(|api| Some((pytorch_name(api)?, name.strip_prefix(api)?))) {
             Some((api, rest)) => format!("{api}{rest}"),
             None => name.to_owned(),
@@ -105,14 +99,7 @@ impl Rule {
                 Role::ParametersGrad => (".parameters_grad.", gradients),
             }
         };
-        let name = &*leaf.name;
-        // Behind the record, so that a part of its own name is not taken for the word.
-        let from = if name.starts_with(&*record.name) { record.name.len() } else { 0 };
-        let at = match name.get(from..).and_then(|rest| rest.find(word)) {
-            Some(at) => from + at + word.len(),
-            None => name.find(word)? + word.len(),
-        };
-        let (head, place) = name.split_at_checked(at)?;
+        let (head, place) = split_at_place(&leaf.name, &record.name, word)?;
         // The longest place first: one of the values in a list can have a partner of its own.
         // Bounded, because names come from outside and a name may be nothing but dots.
         let ends = place.match_indices('.').map(|(end, _)| end).take(MAX_PLACE_PARTS).chain([place.len()]);

@@ -7,6 +7,7 @@ use msprobe_report::console::Console;
 use msprobe_report::error::CompareError;
 
 use super::{MappingSource, read_names};
+use crate::names::{cell_parts, is_of_call_or_gradients};
 
 /// The name each target row is looked up by; none for rows that belong to no call and no parameter.
 pub fn cell_keys(
@@ -34,44 +35,17 @@ pub fn cell_keys(
 
 fn cell_key(leaf: &Leaf, record: &Record, cells: &HashMap<String, Option<String>>) -> Option<String> {
     let name = &*leaf.name;
-    let has_call = name.contains(".forward.") || name.contains(".backward.");
-    if !has_call && !name.split('.').any(|part| part == "parameters_grad") {
+    if !is_of_call_or_gradients(name) {
         return None;
     }
     // Names of cells can hold the word, too; the first one stands for the kind of the record.
     let key = name.replacen("Cell", "Module", 1);
-    let Some((kind, rest)) = key.split_once('.') else { return Some(key) };
-    let cell = rest.get(..cell_length(leaf, record, rest)).unwrap_or(rest);
+    let Some((kind, cell, behind)) = cell_parts(&key, name, &record.name) else { return Some(key) };
     match cells.get(cell) {
         None => Some(key),
         Some(None) => None,
-        Some(Some(module)) => {
-            let behind = rest.get(cell.len()..).unwrap_or_default();
-            Some(format!("{kind}.{module}{behind}"))
-        }
+        Some(Some(module)) => Some(format!("{kind}.{module}{behind}")),
     }
-}
-
-/// Length of `{name}.{Class}` at the beginning of `rest`. The record's own direction ends it, so that a cell may have
-/// a part called `forward`; without the record it is the first one.
-fn cell_length(leaf: &Leaf, record: &Record, rest: &str) -> usize {
-    const ENDS: [&str; 3] = [".forward", ".backward", ".parameters_grad"];
-    let of_record = leaf.name.strip_prefix(&*record.name).and_then(|suffix| {
-        let end = ENDS.iter().filter_map(|end| last_part(&record.name, end)).max()?;
-        // Counted from behind, because the first word may have become longer.
-        rest.len().checked_sub(record.name.len() - end + suffix.len())
-    });
-    of_record.unwrap_or_else(|| {
-        ENDS.iter().filter_map(|end| rest.find(&format!("{end}."))).min().unwrap_or(rest.len())
-    })
-}
-
-/// Where the last whole part of a name that is `.{word}` begins.
-fn last_part(name: &str, part: &str) -> Option<usize> {
-    let is_whole = |&(at, _): &(usize, &str)| {
-        name.get(at + part.len()..).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    };
-    name.rmatch_indices(part).find(is_whole).map(|(at, _)| at)
 }
 
 #[cfg(test)]

@@ -6,10 +6,11 @@ use std::path::Path;
 use std::rc::Rc;
 
 use msprobe_compare::side::{Record, Side};
+use msprobe_dump::names::segments;
 use msprobe_report::console::Console;
 use msprobe_report::error::CompareError;
 
-use super::scopes::{Place, TOP_LAYER, places};
+use super::scopes::{RecordScope, TOP_LAYER, places};
 use super::{MappingSource, NO_PARTNER, misshapen, names_of};
 use crate::yaml::{self, Node};
 
@@ -78,19 +79,17 @@ pub fn layer_mapping(
     Ok(map_rows(target, golden, &partners))
 }
 
-/// Rows with the same name behind that of their records.
+/// Rows at the same place of their records.
 fn map_rows(target: &Side, golden: &Side, partners: &[Option<&Record>]) -> LayerMapping {
     let mut rows: Vec<(String, String)> = Vec::with_capacity(target.rows.len());
     let mut positions: HashMap<&str, usize> = HashMap::with_capacity(target.rows.len());
     for (record, partner) in target.records.iter().zip(partners) {
-        let by_suffix: HashMap<&str, &str> = partner
-            .and_then(|partner| Some((partner, golden.rows.get(partner.rows.clone())?)))
-            .map(|(partner, rows)| {
-                rows.iter().map(|leaf| (suffix(&leaf.name, &partner.name), &*leaf.name)).collect()
-            })
+        let by_place: HashMap<&str, &str> = partner
+            .and_then(|partner| golden.rows.get(partner.rows.clone()))
+            .map(|rows| rows.iter().map(|leaf| (&*leaf.place, &*leaf.name)).collect())
             .unwrap_or_default();
         for leaf in target.rows.get(record.rows.clone()).unwrap_or_default() {
-            let found = by_suffix.get(suffix(&leaf.name, &record.name)).copied();
+            let found = by_place.get(&*leaf.place).copied();
             let mapped = found.unwrap_or(NO_PARTNER).to_owned();
             // A name that is repeated counts as its last occurrence.
             match positions.get(&*leaf.name).and_then(|&position| rows.get_mut(position)) {
@@ -103,10 +102,6 @@ fn map_rows(target: &Side, golden: &Side, partners: &[Option<&Record>]) -> Layer
         }
     }
     LayerMapping { rows }
-}
-
-fn suffix<'a>(row: &'a str, record: &str) -> &'a str {
-    row.strip_prefix(record).unwrap_or(row)
 }
 
 /// For a class of layer and the first part of a child's name: the children there are rules for, longest first.
@@ -148,8 +143,8 @@ fn read_rules(file: &Path, console: &dyn Console) -> Result<Rules, CompareError>
             };
             // Behind a bracket users note the class.
             let partner = partner.split('(').next().unwrap_or_default();
-            let child: Vec<String> = child.split('.').map(str::to_owned).collect();
-            let partner = partner.split('.').map(str::to_owned).collect();
+            let child: Vec<String> = segments(&child).map(str::to_owned).collect();
+            let partner = segments(partner).map(str::to_owned).collect();
             let first = child.first().cloned().unwrap_or_default();
             by_first.entry(first).or_default().push(Rule { child, partner });
         }
@@ -173,7 +168,7 @@ struct Tree<'p> {
 }
 
 impl<'p> Tree<'p> {
-    fn new(places: &'p [Place]) -> Tree<'p> {
+    fn new(places: &'p [RecordScope]) -> Tree<'p> {
         let mut tree = Tree {
             children: HashMap::new(),
             classes: vec![TOP_LAYER],
@@ -200,7 +195,7 @@ impl<'p> Tree<'p> {
     }
 
     /// The scope a place would have on the other side, without its first part.
-    fn translate<'s>(&self, place: &'s Place, rules: &'s Rules) -> Vec<&'s str> {
+    fn translate<'s>(&self, place: &'s RecordScope, rules: &'s Rules) -> Vec<&'s str> {
         let mut translated = Vec::with_capacity(place.scope.len());
         let mut node = Some(0);
         let mut rest = place.scope.get(1..).unwrap_or_default();

@@ -5,8 +5,11 @@ use std::collections::HashMap;
 use msprobe_dump::read::Members;
 
 use msprobe_compare::side::{Construct, Framework, Side, Stacks, read_construct};
+use msprobe_dump::names::segments;
 use msprobe_report::console::Console;
 use msprobe_report::error::CompareError;
+
+use crate::names::{LayerKind, LayerName, forward_name, scope_of_parent};
 
 /// The class of the root of the model, and the scope of what belongs to no layer.
 pub(super) const TOP_LAYER: &str = "TopLayer";
@@ -21,7 +24,7 @@ const ENTRY_FUNCTIONS: [&str; 2] = ["construct", "__call__"];
 
 /// A record's place in the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct RecordScope {
     /// Index of the record.
     pub(super) record: usize,
     /// Names from the root down to the record's own.
@@ -33,7 +36,7 @@ pub(super) struct Place {
 }
 
 /// The places of all records that have one, in order. None at all without stack.json and construct.json.
-pub(super) fn places(side: &Side, console: &dyn Console) -> Result<Vec<Place>, CompareError> {
+pub(super) fn places(side: &Side, console: &dyn Console) -> Result<Vec<RecordScope>, CompareError> {
     let Some((stacks, construct)) = read_neighbours(side, console)? else { return Ok(Vec::new()) };
     let framework = framework_of(side);
     let mut places = Vec::with_capacity(side.records.len());
@@ -111,32 +114,19 @@ fn framework_of(side: &Side) -> Framework {
     })
 }
 
-fn place(record: usize, name: &str, parent: Option<&str>, function: Option<&str>) -> Option<Place> {
-    let parts: Vec<&str> = name.split('.').collect();
-    let (kind, [.., fourth, third, second, last]) = (*parts.first()?, parts.as_slice()) else { return None };
-    let scope_of =
-        |behind: usize| parts.get(..parts.len().saturating_sub(behind)).unwrap_or_default().join(".");
-    // Layers have no stack of their own.
-    let is_layer = matches!(kind, "Cell" | "Module") && *last != "parameters_grad";
-    let (scope, own_name, class, state) = if *last == "parameters_grad" {
-        (scope_of(3), *third, *second, *last)
-    } else if is_layer {
-        (scope_of(4), *fourth, *third, *second)
-    } else {
-        let scope = match parent {
-            Some(parent) if !parent.is_empty() => {
-                // Without class, direction and number of the call.
-                parent.rsplitn(4, '.').nth(3).unwrap_or_default().to_owned()
-            }
-            _ => TOP_LAYER.to_owned(),
-        };
-        (scope, *third, *third, *last)
+fn place(record: usize, name: &str, parent: Option<&str>, function: Option<&str>) -> Option<RecordScope> {
+    let LayerName { kind, scope, own, class, state } = LayerName::of(name)?;
+    let scope = match (&kind, parent) {
+        (LayerKind::Layer | LayerKind::Gradients, _) => scope,
+        (LayerKind::Api | LayerKind::Inner, Some(parent)) if !parent.is_empty() => scope_of_parent(parent),
+        (LayerKind::Api | LayerKind::Inner, _) => TOP_LAYER,
     };
-    let function = function.filter(|_| !is_layer && !matches!(kind, "Primitive" | "Jit"));
-    let mut scope: Vec<String> = scope.split('.').map(str::to_owned).collect();
-    scope.extend(function.into_iter().flat_map(|function| function.split('.')).map(str::to_owned));
-    scope.push(own_name.to_owned());
-    Some(Place { record, scope, class: class.to_owned(), state: state.to_owned() })
+    // Layers have no stack of their own.
+    let function = function.filter(|_| matches!(kind, LayerKind::Api | LayerKind::Gradients));
+    let mut scope: Vec<String> = segments(scope).map(str::to_owned).collect();
+    scope.extend(function.into_iter().flat_map(segments).map(str::to_owned));
+    scope.push(own.to_owned());
+    Some(RecordScope { record, scope, class: class.to_owned(), state: state.to_owned() })
 }
 
 /// The function of the framework that the user's code called: in the last of the leading frames that are the
@@ -183,25 +173,9 @@ fn file_of(frame: &str) -> &str {
     frame.split(',').next().unwrap_or(frame)
 }
 
-/// The name of the forward record a backward one belongs to.
-fn forward_name(name: &str) -> Option<String> {
-    let mut parts: Vec<&str> = name.split('.').collect();
-    let start = parts.len().saturating_sub(2);
-    let last_two = parts.get_mut(start..)?;
-    if !last_two.contains(&"backward") {
-        return None;
-    }
-    for part in last_two {
-        if *part == "backward" {
-            *part = "forward";
-        }
-    }
-    Some(parts.join("."))
-}
-
 /// Numbers the children of `layers` under every `ParallelTransformer` from its smallest number on: with pipeline
 /// parallelism one framework counts them over the whole model, the other from zero in each stage.
-fn renumber_layers(places: &mut [Place]) {
+fn renumber_layers(places: &mut [RecordScope]) {
     let mut containers: HashMap<Vec<String>, (usize, Option<u64>)> = HashMap::new();
     for place in places.iter().filter(|place| place.class == "ParallelTransformer") {
         let mut container = place.scope.clone();
@@ -326,7 +300,7 @@ mod tests {
 
     #[test]
     fn layers_are_numbered_from_their_smallest_number_on() {
-        let at = |scope: &str, class: &str| Place {
+        let at = |scope: &str, class: &str| RecordScope {
             record: 0,
             scope: scope.split('.').map(str::to_owned).collect(),
             class: class.to_owned(),

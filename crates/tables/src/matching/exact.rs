@@ -1,7 +1,7 @@
 //! Matching by name.
 
 use msprobe_compare::pairing::{MatchMethod, RowPair, Unmatched};
-use msprobe_compare::side::{Leaf, Side};
+use msprobe_compare::side::{Leaf, Side, ValueShape};
 use msprobe_dump::hash::{FastBuildHasher, FastMap};
 
 use super::{Keys, dtypes_agree, fold_to_family};
@@ -97,7 +97,7 @@ impl<'a> RowsByName<'a> {
 
 /// Rows in order, except that rows of the same key and shape follow the first of them.
 fn rows_in_groups(side: &Side, keys: &Keys) -> Vec<usize> {
-    let mut seen: FastMap<(&str, &str), usize> =
+    let mut seen: FastMap<(&str, &ValueShape), usize> =
         FastMap::with_capacity_and_hasher(side.rows.len(), FastBuildHasher);
     let mut followers: FastMap<usize, Vec<usize>> = FastMap::default();
     let mut order = Vec::with_capacity(side.rows.len());

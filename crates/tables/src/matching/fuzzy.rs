@@ -5,6 +5,7 @@ use msprobe_compare::side::{Leaf, Side};
 use msprobe_report::console::{Console, LimitedWarnings};
 
 use super::exact::compatible;
+use crate::names::before_direction;
 
 /// Rows are taken from both sides one by one. The newest of each side is tried against all that wait on the other
 /// one, oldest first; a match leaves everything older unmatched.
@@ -77,12 +78,7 @@ struct Names<'a> {
 
 impl<'a> Names<'a> {
     fn of(rows: &'a [Leaf]) -> Names<'a> {
-        let cut = |name: &str| {
-            let direction = [".forward", ".backward"].iter().filter_map(|word| name.find(word)).min()?;
-            let start = name[..direction].rfind('.')?;
-            Some((start, direction))
-        };
-        Names { rows, cuts: rows.iter().map(|row| cut(&row.name)).collect() }
+        Names { rows, cuts: rows.iter().map(|row| before_direction(&row.name)).collect() }
     }
 
     fn equal(&self, row: usize, others: &Names<'_>, other: usize) -> bool {

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use msprobe_dump::names::Rank;
 use msprobe_report::VecRows;
 use msprobe_report::console::Console;
 use msprobe_report::error::{Code, CompareError};
@@ -116,27 +117,20 @@ enum ResultName {
 impl ResultName {
     /// Reads `compare_result_rank{N}_{time}.xlsx` and `compare_result_rank{N}-rank{N}_{time}.xlsx`.
     fn parse(name: &str) -> Option<ResultName> {
-        let stem = name.strip_prefix("compare_result_rank")?.strip_suffix(".xlsx")?;
+        let stem = name.strip_prefix("compare_result_")?.strip_suffix(".xlsx")?;
         let (ranks, time) = stem.rsplit_once('_')?;
-        if time.len() != 14 || !is_number(time) {
+        if time.len() != 14 || !time.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
         }
-        let (rank, other) = match ranks.split_once("-rank") {
-            Some((rank, other)) => (rank, other),
-            None => (ranks, ranks),
-        };
-        if rank.is_empty() && other.is_empty() {
-            return Some(ResultName::Single);
+        let (rank, other) = ranks.split_once('-').unwrap_or((ranks, ranks));
+        match (Rank::of_dir(rank)?, Rank::of_dir(other)?) {
+            (Rank(None), Rank(None)) => Some(ResultName::Single),
+            (Rank(Some(rank)), Rank(Some(_))) => {
+                Some(ResultName::OfRank { rank: rank.into(), time: time.to_owned() })
+            }
+            _ => None,
         }
-        if !is_number(rank) || !is_number(other) {
-            return None;
-        }
-        Some(ResultName::OfRank { rank: rank.parse().ok()?, time: time.to_owned() })
     }
-}
-
-fn is_number(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn write(path: &Path, tables: &[RankTable]) -> Result<PathBuf, CompareError> {

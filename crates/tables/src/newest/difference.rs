@@ -51,7 +51,7 @@ impl Difference {
         match self {
             Difference::Number { difference, .. } => push_float(&mut text, difference),
             Difference::Infinite { negative: true } => text.push_str("-inf"),
-            other => text.push_str(other.word()),
+            other => text.push_str(other.as_str()),
         }
         text
     }
@@ -65,12 +65,12 @@ impl Difference {
                 text.push('%');
             }
             Difference::Number { .. } => text.push_str("inf"),
-            other => text.push_str(other.word()),
+            other => text.push_str(other.as_str()),
         }
         text
     }
 
-    fn word(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             Difference::Equal => "0",
             Difference::Missing => "N/A",

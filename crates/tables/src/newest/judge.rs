@@ -2,9 +2,11 @@
 
 use msprobe_compare::metrics::TensorComparison;
 use msprobe_compare::side::{Leaf, Role, Scalar};
+use msprobe_dump::names::is_of_module;
 
-use super::leaf::{Shown, differences};
+use super::leaf::differences;
 use super::{Mode, NewestTable};
+use crate::names::function_of;
 
 /// Calls whose results are not defined, or are what they were given: nothing about them is judged.
 const NOT_JUDGED: [&str; 9] = [
@@ -148,10 +150,9 @@ enum Exempt {
 
 impl Exempt {
     fn of(record: &str) -> Exempt {
-        let mut parts = record.split('.');
-        let (kind, name) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        let name = function_of(record);
         // A module may be called anything.
-        if matches!(kind, "Module" | "Cell") {
+        if is_of_module(record) {
             Exempt::Nothing
         } else if NOT_JUDGED.contains(&name) {
             Exempt::Everything
@@ -233,10 +234,9 @@ impl Call<'_, '_> {
             verdict.add(Rule::RequiresGrad);
         }
         let differences = differences(&shown_target, Some(&shown_golden));
-        if is_input && self.exempt != Exempt::Inputs && differ_as_scalars(&shown_target, &shown_golden) {
-            let shapes = [&target.shape, &golden.shape];
+        if is_input && self.exempt != Exempt::Inputs && shown_target.is_plain && shown_golden.is_plain {
             // The four statistics of a scalar are its value.
-            if shapes.iter().all(|shape| &***shape == "[]") && differs(differences[0]) {
+            if target.shape.is_scalar() && golden.shape.is_scalar() && differs(differences[0]) {
                 verdict.add(Rule::ScalarParameters);
             }
         }
@@ -299,10 +299,6 @@ impl Call<'_, '_> {
             verdicts[first].add(Rule::Cosine);
         }
     }
-}
-
-fn differ_as_scalars(target: &Shown<'_>, golden: &Shown<'_>) -> bool {
-    target.dtype.contains("class") && golden.dtype.contains("class")
 }
 
 fn differs(difference: super::Difference) -> bool {

@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 
 use msprobe_compare::python_text::float_repr;
-use msprobe_compare::side::{Leaf, Scalar, Side};
+use msprobe_compare::side::{Leaf, Scalar, Side, ValueKind};
 
 use super::difference::{Difference, difference};
+use crate::names::{argument_of, is_distributed};
 use crate::table::python_bool;
 
 /// Arguments of communication that name a rank.
@@ -15,6 +16,8 @@ const RANK_ARGUMENTS: [&str; 4] = ["src", "dst", "group_src", "group_dst"];
 pub(super) struct Shown<'a> {
     /// Text of the dtype cell.
     pub(super) dtype: &'a str,
+    /// Whether it is an argument under its class.
+    pub(super) is_plain: bool,
     /// Largest, smallest, mean, L2 norm.
     pub(super) statistics: Cow<'a, [Scalar; 4]>,
 }
@@ -22,20 +25,17 @@ pub(super) struct Shown<'a> {
 impl<'a> Shown<'a> {
     /// Ranks in arguments of communication are names, not numbers: they are shown as text under a plain type.
     pub(super) fn of(side: &Side, leaf: &'a Leaf) -> Shown<'a> {
-        let class =
-            leaf.dtype.strip_prefix("<class '").and_then(|class| class.strip_suffix("'>")).filter(|_| {
-                let argument = leaf.name.rsplit('.').next().unwrap_or_default();
-                RANK_ARGUMENTS.contains(&argument)
-                    && side.records.get(leaf.record as usize).is_some_and(|it| is_distributed(&it.name))
-            });
-        match class {
-            Some(class) => Shown {
-                dtype: class,
-                statistics: Cow::Owned(
-                    leaf.statistics.clone().map(|value| Scalar::Text(text_of(&value).into())),
-                ),
-            },
-            None => Shown { dtype: &leaf.dtype, statistics: Cow::Borrowed(&leaf.statistics) },
+        let is_plain = leaf.kind == ValueKind::Plain;
+        let is_rank = is_plain
+            && RANK_ARGUMENTS.contains(&argument_of(&leaf.place))
+            && side.records.get(leaf.record as usize).is_some_and(|it| is_distributed(&it.name));
+        if !is_rank {
+            return Shown { dtype: &leaf.dtype, is_plain, statistics: Cow::Borrowed(&leaf.statistics) };
+        }
+        Shown {
+            dtype: leaf.dtype.trim_start_matches("<class '").trim_end_matches("'>"),
+            is_plain: false,
+            statistics: Cow::Owned(leaf.statistics.clone().map(|value| Scalar::Text(text_of(&value).into()))),
         }
     }
 }
@@ -46,11 +46,6 @@ pub(super) fn differences(target: &Shown<'_>, golden: Option<&Shown<'_>>) -> [Di
         Some(golden) => difference(&target.statistics[index], &golden.statistics[index]),
         None => Difference::Missing,
     })
-}
-
-/// Whether a record is of a call that ranks make together.
-pub(super) fn is_distributed(record: &str) -> bool {
-    record.starts_with("Distributed.") || record.starts_with("MintDistributed.")
 }
 
 /// Whether autograd follows a value, as cells say it.

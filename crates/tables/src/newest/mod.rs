@@ -27,6 +27,7 @@ use crate::matching::Keys;
 use crate::metrics::{METRIC_HEADERS, in_columns};
 use crate::table::{
     COMMON_HEADERS, DIFFERENCE_HEADERS, Infinities, STATISTICS_HEADERS, compare_tensor_files, python_bool,
+    shape_cells,
 };
 
 const NOT_MATCHED: &str = "N/A";
@@ -189,8 +190,7 @@ impl<'a> NewestTable<'a> {
         sink.text(other(|leaf| &leaf.name));
         sink.text(shown_target.dtype);
         sink.text(shown_golden.as_ref().map_or(NOT_MATCHED, |golden| golden.dtype));
-        sink.text(&target.shape);
-        sink.text(other(|leaf| &leaf.shape));
+        shape_cells(target, golden, sink);
         let (target_grad, golden_grad) = (requires_grad_text(target), other(requires_grad_text));
         sink.text(target_grad);
         sink.text(golden_grad);

@@ -9,6 +9,7 @@ use msprobe_report::console::Console;
 
 use super::NewestOptions;
 use crate::matching::{Keys, compatible, match_by_key, match_fuzzily};
+use crate::names::backward_call;
 
 pub(super) fn pair_rows(
     target: &Side,
@@ -68,12 +69,7 @@ struct BackwardOrder<'a> {
 impl<'a> BackwardOrder<'a> {
     /// The name with the number its call has in order.
     fn renumbered(&mut self, name: &'a str) -> Cow<'a, str> {
-        let parts = name.split_once(".backward.").and_then(|(call, rest)| {
-            let (api, number) = call.rsplit_once('.')?;
-            let is_number = !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit());
-            is_number.then_some((api, number, rest))
-        });
-        let Some((api, number, rest)) = parts else { return Cow::Borrowed(name) };
+        let Some((api, number, rest)) = backward_call(name) else { return Cow::Borrowed(name) };
         let calls = self.calls.entry(api).or_default();
         let next = calls.len();
         let place = *calls.entry(number).or_insert(next);

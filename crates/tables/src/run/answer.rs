@@ -1,8 +1,9 @@
-//! The answer of a whole call: one paragraph for logs and scripts, lines for people.
+//! The answer of a whole call, one paragraph of it for logs and scripts, and what people are shown besides.
 
 use std::fmt::Write;
 
-use msprobe_compare::verdict::{DifferingRecord, Verdict};
+use msprobe_compare::verdict::{DifferingRecord, Status, Verdict};
+use msprobe_report::answer::{Answer, Scope, Section, StepAndRank};
 
 use super::outcome::{Outcome, Part};
 
@@ -24,31 +25,32 @@ impl Outcome {
         text
     }
 
-    /// The answer, line by line, for a terminal of a width. The first line says it all.
-    pub fn lines(&self, width: usize) -> Vec<String> {
+    /// The answer, but for the files.
+    pub(super) fn to_answer(&self) -> Answer {
+        let all = Scope::of_two(StepAndRank::default());
         let Some((part, verdict)) = self.overall() else {
-            return vec![format!("Nothing could be compared.{}", self.failures_sentence())];
+            let sentence = match self.failures.as_slice() {
+                [] => "there are no two dumps".to_owned(),
+                [first, ..] => format!("{} could not be read, first {first}", self.failures.len()),
+            };
+            return Answer::new("compare", Status::Failed, Status::Failed.headline("", &sentence), all);
         };
-        let mut lines = vec![verdict.headline(&self.place(part, &verdict))];
-        let mut add = |title: &str, more: Vec<String>| {
-            if !more.is_empty() {
-                lines.push(String::new());
-                lines.extend((!title.is_empty()).then(|| title.to_owned()));
-                lines.extend(more);
-            }
-        };
-        add("", verdict.culprit_lines());
-        add("Not compared", verdict.gaps.lines());
-        add("Different beside the numbers", verdict.aside_lines());
+        let is_one = self.parts.len() == 1 || verdict.status.is_difference();
+        verdict.answer(if is_one { part.scope } else { all }, &self.place(part, &verdict))
+    }
+
+    /// What people are shown besides, for a terminal of a width.
+    pub fn sections(&self, width: usize) -> Vec<Section> {
+        let Some((_, verdict)) = self.overall() else { return Vec::new() };
+        let mut sections = vec![Section::lines("Different beside the numbers", verdict.aside_lines())];
         if verdict.status.is_difference() && !verdict.first_differing.is_empty() {
-            add(
-                &differing_records_title(&verdict),
+            sections.push(Section::lines(
+                differing_records_title(&verdict),
                 differing_records(&verdict.first_differing, width.max(NARROWEST)),
-            );
+            ));
         }
-        add("", self.differing_places().into_iter().collect());
-        add("", verdict.next_step().map(|next| format!("Next  {next}")).into_iter().collect());
-        lines
+        sections.push(Section::lines("", self.differing_places().into_iter().collect()));
+        sections
     }
 
     /// Where the answer is about; all dumps where none stands out.

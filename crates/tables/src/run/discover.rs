@@ -201,7 +201,7 @@ impl Search<'_> {
 pub(super) fn strays(directory: &Path) -> Result<Vec<(GapKind, PathBuf)>, CompareError> {
     let is_of_a_level = |name: &str| LEVELS.iter().any(|(_, is_of_kind)| is_of_kind(name));
     let names = entries(directory)?.into_iter().filter(|name| !is_of_a_level(name));
-    let kind = |name: &str| if name.starts_with("step") { GapKind::Steps } else { GapKind::Ranks };
+    let kind = |name: &str| if Step::is_meant_by(name) { GapKind::Steps } else { GapKind::Ranks };
     let strays = names.map(|name| (kind(&name), directory.join(name)));
     Ok(strays.filter(|(_, path)| holds_dump(path)).collect())
 }

@@ -5,6 +5,7 @@ use msprobe_compare::metrics::Metric;
 use msprobe_compare::python_text::float_repr;
 use msprobe_compare::side::{Leaf, Scalar, Which};
 use msprobe_compare::verdict::{Evidence, Gap, GapKind, Gaps, Tolerances, Verdict, whole_digits};
+use msprobe_report::json_number;
 use serde_json::{Map, Value, json};
 
 use crate::metrics::{METRIC_HEADERS, in_columns};
@@ -31,8 +32,8 @@ pub(super) fn verdict_json(verdict: &Verdict) -> Value {
         "finding": culprit.map(|culprit| culprit.finding.as_str()),
         "bench_culprit": culprit.and_then(|culprit| culprit.golden_name.as_ref()),
         "changed_before": culprit.and_then(|culprit| culprit.next.as_ref()),
-        "error_in": culprit.map(|culprit| number(culprit.errors.0)),
-        "error_out": culprit.map(|culprit| number(culprit.errors.1)),
+        "error_in": culprit.map(|culprit| json_number(culprit.errors.0)),
+        "error_out": culprit.map(|culprit| json_number(culprit.errors.1)),
         "stack": stack.map(|stack| stack.iter().map(|frame| &**frame).collect::<Vec<_>>()),
         "records": {
             "paired": counts.paired,
@@ -54,8 +55,7 @@ pub(super) fn tolerances_json(tolerances: &Tolerances) -> Map<String, Value> {
 /// The member `incomplete` of verdict.json: what could not be compared, by kind.
 pub(super) fn gaps_json(gaps: &Gaps) -> Value {
     let first = |kind: GapKind| -> Vec<Value> {
-        let one =
-            |gap: &Gap| json!({"name": gap.name, "only_on": gap.only.map(Which::word), "reason": gap.reason});
+        let one = |gap: &Gap| json!({"name": gap.name, "only_on": gap.only.map(Which::as_str), "reason": gap.reason});
         gaps.first(kind).map(one).collect()
     };
     gaps.kinds()
@@ -83,10 +83,9 @@ fn evidence_json(evidence: &Evidence, mode: Mode) -> Map<String, Value> {
             return columns;
         }
     };
-    let described = [&target.name, &golden.name]
-        .map(|name| &**name)
-        .into_iter()
-        .chain([&target.dtype, &golden.dtype, &target.shape, &golden.shape].map(|text| &**text));
+    let (target_shape, golden_shape) = (target.shape.to_string(), golden.shape.to_string());
+    let described: [&str; 6] =
+        [&target.name, &golden.name, &target.dtype, &golden.dtype, &target_shape, &golden_shape];
     for (header, text) in COMMON_HEADERS.iter().zip(described) {
         add(header, text.into());
     }
@@ -105,7 +104,7 @@ fn evidence_json(evidence: &Evidence, mode: Mode) -> Map<String, Value> {
             add(
                 header,
                 match metric {
-                    Metric::Number(value) => number(value),
+                    Metric::Number(value) => json_number(value),
                     Metric::Missing(why) => why.as_str().into(),
                 },
             );
@@ -114,7 +113,7 @@ fn evidence_json(evidence: &Evidence, mode: Mode) -> Map<String, Value> {
         for index in 0..4 {
             let found = difference(&target.statistics[index], &golden.statistics[index]);
             let Difference::Number(value, percent) = found else { continue };
-            add(DIFFERENCE_HEADERS[index], number(value));
+            add(DIFFERENCE_HEADERS[index], json_number(value));
             if let Some(percent) = percent {
                 add(DIFFERENCE_HEADERS[index + 4], format!("{}%", float_repr(percent)).into());
             }
@@ -138,15 +137,10 @@ fn argument_json(leaf: &Leaf) -> Value {
 }
 
 fn statistic_json(scalar: &Scalar) -> Option<Value> {
-    let Some(whole) = whole_digits(scalar) else { return scalar.number().map(number) };
+    let Some(whole) = whole_digits(scalar) else { return scalar.number().map(json_number) };
     Some(match (i64::try_from(whole), u64::try_from(whole)) {
         (Ok(value), _) => value.into(),
         (_, Ok(value)) => value.into(),
         _ => whole.to_string().into(),
     })
-}
-
-/// A number; JSON has no word for those that are not finite.
-fn number(value: f64) -> Value {
-    if value.is_finite() { value.into() } else { value.to_string().into() }
 }

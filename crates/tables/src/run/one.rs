@@ -12,7 +12,7 @@ use msprobe_report::console::Console;
 use msprobe_report::error::CompareError;
 use msprobe_report::paths::{make_directory, publish_stamped, timestamp};
 
-use super::outcome::Part;
+use super::outcome::{Part, scope_of};
 use super::reports::{Report, write_reports};
 use super::setup::{check_records, check_tensors, passed_over, read_both, read_stacks};
 use super::{DataMapping, Form, MappingChoice, Options};
@@ -125,6 +125,7 @@ impl Comparison<'_> {
             headers: table.headers(),
             pairs: &table.pairs,
             judgement: &judgement,
+            scope: scope_of(&self.target.path, &self.golden.path),
         };
         let mut files = write_reports(&report, &self.stem("compare_result", suffix), self.options)?;
         if self.options.advisor {
@@ -191,6 +192,7 @@ impl Comparison<'_> {
             headers: table.headers(),
             pairs: table.pairs(),
             judgement: &judgement,
+            scope: scope_of(&self.target.path, &self.golden.path),
         };
         let files = write_reports(&report, &self.stem("compare_result", suffix), self.options)?;
         Ok((

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use msprobe_compare::verdict::{Allowed, Asides, Gap, GapKind, Gaps, Status, Tolerances, Verdict};
+use msprobe_dump::names::is_of_communication;
+use msprobe_report::answer::{Answer, Scope, StepAndRank};
 use msprobe_report::console::Console;
 use msprobe_report::error::CompareError;
 use msprobe_report::paths::{make_directory, publish};
@@ -11,15 +13,14 @@ use serde_json::{Value, json};
 use super::discover::place_of;
 use super::json::{gaps_json, tolerances_json, verdict_json};
 
+/// The file of the answer.
+const VERDICT: &str = "verdict.json";
+
 /// One pair of dumps.
 #[derive(Debug)]
 pub struct Part {
-    /// Step of the dumps, if their path names one.
-    pub step: Option<u64>,
-    /// Rank of the dumps, if their path names one.
-    pub rank: Option<u64>,
-    /// Step and rank of the golden dump where they are not those of the target.
-    pub against: (Option<u64>, Option<u64>),
+    /// Step and rank of both dumps, as far as their paths name them.
+    pub scope: Scope,
     /// Its verdict.
     pub verdict: Verdict,
     /// Files that were written.
@@ -29,35 +30,32 @@ pub struct Part {
 impl Part {
     /// Step and rank are read off the path of the dump.
     pub(super) fn new((target, golden): (&Path, &Path), verdict: Verdict, files: Vec<PathBuf>) -> Part {
-        let ((step, rank), (golden_step, golden_rank)) = (place_of(target), place_of(golden));
-        let against =
-            (golden_step.filter(|_| golden_step != step), golden_rank.filter(|_| golden_rank != rank));
-        Part { step, rank, against, verdict, files }
+        Part { scope: scope_of(target, golden), verdict, files }
     }
 
     /// `step 0, rank 1`, as far as known; `step 5 against step 0` where they were paired by position.
     pub fn place(&self) -> String {
-        let named = |word: &str, own: Option<u64>, other: Option<u64>| match (own, other) {
-            (Some(own), Some(other)) => Some(format!("{word} {own} against {word} {other}")),
-            (Some(own), None) => Some(format!("{word} {own}")),
-            (None, _) => None,
-        };
-        let step = named("step", self.step, self.against.0);
-        let rank = named("rank", self.rank, self.against.1);
-        step.into_iter().chain(rank).collect::<Vec<_>>().join(", ")
+        self.scope.to_string()
     }
 
     /// Earlier is more likely the cause: step, forward before backward, computation before communication, place.
-    fn order(&self) -> (u64, bool, bool, usize, u64) {
+    fn order(&self) -> (i64, bool, bool, usize, i64) {
         let culprit = self.verdict.culprit.as_ref();
         (
-            self.step.unwrap_or(0),
-            culprit.is_some_and(|culprit| culprit.name.starts_with("Distributed.")),
+            self.scope.at.step.unwrap_or(0),
+            culprit.is_some_and(|culprit| is_of_communication(&culprit.name)),
             culprit.is_some_and(|culprit| culprit.direction == "backward"),
             culprit.map_or(usize::MAX, |culprit| culprit.position),
-            self.rank.unwrap_or(0),
+            self.scope.at.rank.unwrap_or(0),
         )
     }
+}
+
+/// Step and rank of both dumps, read off their paths. A golden dump whose path does not tell is taken for the same.
+pub(super) fn scope_of(target: &Path, golden: &Path) -> Scope {
+    let ((step, rank), (golden_step, golden_rank)) = (place_of(target), place_of(golden));
+    let against = StepAndRank::new(golden_step.or(step), golden_rank.or(rank));
+    Scope { at: StepAndRank::new(step, rank), against: Some(against) }
 }
 
 /// All pairs of dumps of one call.
@@ -153,13 +151,13 @@ impl Outcome {
         gaps
     }
 
-    /// The answer for machines.
-    pub fn to_json(&self, tolerances: &Tolerances) -> Value {
+    /// The answer for machines. `output` is where verdict.json goes.
+    pub fn to_json(&self, tolerances: &Tolerances, output: &Path) -> Value {
         let mut object = match self.overall() {
             Some((part, verdict)) => {
                 let mut object = verdict_json(&verdict);
-                object["step"] = json!(part.step);
-                object["rank"] = json!(part.rank);
+                object["step"] = json!(part.scope.at.step);
+                object["rank"] = json!(part.scope.at.rank);
                 object
             }
             None => json!({
@@ -177,11 +175,12 @@ impl Outcome {
         object["text"] = self.paragraph().into();
         let parts = self.parts.iter().map(|part| {
             let culprit = part.verdict.culprit.as_ref();
+            let Scope { at, against } = part.scope;
             json!({
-                "step": part.step,
-                "rank": part.rank,
-                "bench_step": part.against.0.or(part.step),
-                "bench_rank": part.against.1.or(part.rank),
+                "step": at.step,
+                "rank": at.rank,
+                "bench_step": against.and_then(|golden| golden.step),
+                "bench_rank": against.and_then(|golden| golden.rank),
                 "status": part.verdict.status.as_str(),
                 "culprit": culprit.map(|culprit| &culprit.name),
                 "direction": culprit.map(|culprit| culprit.direction),
@@ -191,7 +190,18 @@ impl Outcome {
         });
         object["dumps"] = parts.collect();
         object["failures"] = json!(self.failures);
+        object["answer"] = self.answer(output).to_json();
         object
+    }
+
+    /// The answer, with the files in the directory of the results.
+    pub fn answer(&self, output: &Path) -> Answer {
+        let files = self.parts.iter().flat_map(|part| part.files.iter().cloned());
+        Answer {
+            files: files.chain([output.join(VERDICT)]).collect(),
+            output: Some(output.to_owned()),
+            ..self.to_answer()
+        }
     }
 
     /// Leaves verdict.json in the directory of the results.
@@ -201,8 +211,8 @@ impl Outcome {
         tolerances: &Tolerances,
         console: &dyn Console,
     ) -> Result<PathBuf, CompareError> {
-        let path = output.join("verdict.json");
-        let text = format!("{:#}\n", self.to_json(tolerances));
+        let path = output.join(VERDICT);
+        let text = format!("{:#}\n", self.to_json(tolerances, output));
         make_directory(output)?;
         publish(&path, console, |file| std::io::Write::write_all(file, text.as_bytes()))?;
         Ok(path)

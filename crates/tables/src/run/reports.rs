@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 
 use msprobe_compare::pairing::RowPair;
 use msprobe_compare::side::{Side, Stacks};
-use msprobe_compare::verdict::{GoldenOnly, Judgement, RowDetail, RowOrigin, Status};
+use msprobe_compare::verdict::{GoldenOnly, Judgement, RowDetail, RowOrigin};
+use msprobe_report::answer::{Answer, Scope};
 use msprobe_report::error::CompareError;
 use msprobe_report::paths::publish_stamped;
 use msprobe_report::{
-    Answer, Block, CellSink, CsvOptions, Page, PageTable, Sheet, SheetRows, Tone, write_page,
-    write_sheet_csv, write_sheet_json, write_workbook,
+    Block, CellSink, CsvOptions, Page, PageTable, Sheet, SheetRows, Tone, write_page, write_sheet_csv,
+    write_sheet_json, write_workbook,
 };
 
 use super::json::verdict_json;
@@ -32,6 +33,8 @@ pub(super) struct Report<'a> {
     pub(super) headers: Vec<String>,
     pub(super) pairs: &'a [RowPair],
     pub(super) judgement: &'a Judgement,
+    /// Step and rank of both dumps.
+    pub(super) scope: Scope,
 }
 
 const DETAIL_HEADERS: [&str; 8] = [
@@ -122,7 +125,8 @@ impl Report<'_> {
     fn json(&self, file: &mut File) -> io::Result<()> {
         let mut out = BufWriter::new(file);
         let verdict = verdict_json(&self.judgement.verdict);
-        write!(out, "{{\"verdict\": {verdict},\n\"rows\": ")?;
+        let answer = self.answer().to_json();
+        write!(out, "{{\"verdict\": {verdict},\n\"answer\": {answer},\n\"rows\": ")?;
         let rows = Answered { report: self, view: View::Json };
         write_sheet_json(&Sheet { name: String::new(), headers: rows.headers(), rows: &rows }, &mut out)?;
         write!(out, ",\n\"bench_only\": ")?;
@@ -140,16 +144,7 @@ impl Report<'_> {
         let headers = rows.headers();
         let hidden = |header: &String| HIDDEN_ON_PAGE.contains(&header.as_str());
         let title = "msprobe: comparison of two dumps".to_owned();
-        let answer = Answer {
-            heading: title.clone(),
-            tone: match self.judgement.verdict.status {
-                Status::Identical | Status::WithinTolerance => Tone::Good,
-                Status::Incomplete => Tone::Warning,
-                Status::Diverged | Status::DiffersAtInput | Status::Failed => Tone::Bad,
-            },
-            text: self.judgement.verdict.headline(""),
-            facts: self.verdict_lines().into_iter().skip(1).collect(),
-        };
+        let answer = self.answer().block(&title, self.more_facts());
         let comparison = PageTable {
             hidden_columns: (0..headers.len()).filter(|&index| hidden(&headers[index])).collect(),
             detail_columns: vec![headers.len() - 1],
@@ -165,46 +160,48 @@ impl Report<'_> {
     fn evidence_row(&self) -> Option<usize> {
         let culprit = self.judgement.verdict.culprit.as_ref()?;
         let shown = culprit.evidence.target.as_ref()?;
-        self.pairs.iter().position(|pair| self.target.rows[pair.target].name == shown.name)
+        self.pairs.iter().position(|pair| self.target.rows[pair.target].is_same_value_as(shown))
     }
 
+    /// The answer for this pair of dumps.
+    fn answer(&self) -> Answer {
+        let scope = self.scope;
+        self.judgement.verdict.answer(scope, &scope.to_string())
+    }
+
+    /// The answer, item by item.
     fn verdict_lines(&self) -> Vec<(String, String)> {
+        let answer = self.answer();
+        let mut lines = vec![("Verdict".to_owned(), answer.headline.clone())];
+        lines.extend(answer.facts());
+        lines.extend(self.more_facts());
+        lines
+    }
+
+    /// What the answer does not say.
+    fn more_facts(&self) -> Vec<(String, String)> {
         let verdict = &self.judgement.verdict;
-        let mut lines = vec![
-            ("Verdict".to_owned(), verdict.headline("")),
-            ("Status".to_owned(), verdict.status.as_str().to_owned()),
-        ];
+        let mut facts = Vec::new();
+        let mut add = |label: &str, text: String| facts.push((label.to_owned(), text));
+        let asides = verdict.aside_lines();
+        if !asides.is_empty() {
+            add("Different Beside The Numbers", asides.join("\n"));
+        }
         if let Some(culprit) = &verdict.culprit {
-            lines.push(("Culprit".to_owned(), culprit.name.clone()));
-            lines.push(("Direction".to_owned(), culprit.direction.to_owned()));
-            lines.push(("Match Method".to_owned(), culprit.method.as_str().to_owned()));
-            for (label, fact) in verdict.facts(culprit) {
-                let (first, rest) = label.split_at(1);
-                lines.push((format!("{}{rest}", first.to_uppercase()), fact));
-            }
+            add("Match Method", culprit.method.as_str().to_owned());
             if let Some(golden) = &culprit.golden_name {
-                lines.push(("Bench Partner".to_owned(), golden.clone()));
+                add("Bench Partner", golden.clone());
             }
             if let Some(stack) = &culprit.stack {
-                lines.push(("Call Stack".to_owned(), frames_as_lines(stack)));
+                add("Call Stack", frames_as_lines(stack));
             }
-        }
-        for (title, more) in
-            [("Not Compared", verdict.gaps.lines()), ("Different Beside The Numbers", verdict.aside_lines())]
-        {
-            if !more.is_empty() {
-                lines.push((title.to_owned(), more.join("\n")));
-            }
-        }
-        if let Some(next) = verdict.next_step() {
-            lines.push(("Next".to_owned(), next));
         }
         let tolerances: Vec<String> =
             verdict.tolerances.named().map(|(name, value)| format!("{name} {value:e}")).collect();
-        lines.push(("Tolerances".to_owned(), tolerances.join(", ")));
-        lines.push(("NPU Dump".to_owned(), self.target.path.display().to_string()));
-        lines.push(("Bench Dump".to_owned(), self.golden.path.display().to_string()));
-        lines
+        add("Tolerances", tolerances.join(", "));
+        add("NPU Dump", self.target.path.display().to_string());
+        add("Bench Dump", self.golden.path.display().to_string());
+        facts
     }
 
     fn golden_only(&self) -> GoldenOnlyRows<'_> {
@@ -421,7 +418,7 @@ impl SheetRows for GoldenOnlyRows<'_> {
         sink.text(&self.golden.records[leaf.record as usize].name);
         sink.text(&leaf.name);
         sink.text(&leaf.dtype);
-        sink.text(&leaf.shape);
+        sink.text(&leaf.shape.to_string());
         for statistic in &leaf.statistics {
             Infinities::Workbook.statistic(statistic, "None", sink);
         }

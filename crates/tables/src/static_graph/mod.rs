@@ -23,7 +23,7 @@ use crate::table::{COMMON_HEADERS, DIFFERENCE_HEADERS, STATISTICS_HEADERS};
 const MOST_ROWS: usize = 1_048_576;
 
 /// Rank and step.
-type Place = (i64, i64);
+type RankAndStep = (i64, i64);
 
 /// What a directory holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl Mode {
         }
     }
 
-    fn name(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             Mode::Npy => "NPY_MODE",
             Mode::Statistic => "STATISTIC_MODE",
@@ -122,9 +122,9 @@ fn places<'a>(
     tree: &'a [Directory],
     rank_ids: &[i64],
     step_ids: &[i64],
-) -> BTreeMap<Place, Vec<&'a Directory>> {
+) -> BTreeMap<RankAndStep, Vec<&'a Directory>> {
     let wanted = |ids: &[i64], id: i64| ids.is_empty() || ids.contains(&id);
-    let mut places: BTreeMap<Place, Vec<&Directory>> = BTreeMap::new();
+    let mut places: BTreeMap<RankAndStep, Vec<&Directory>> = BTreeMap::new();
     for directory in tree.iter().filter(|directory| directory.lowest) {
         if let Some((rank, step)) = place_of(&directory.path)
             && wanted(rank_ids, rank)
@@ -137,7 +137,7 @@ fn places<'a>(
 }
 
 /// Reads `{rank}/{net}/{graph}/{step}` or `{rank}/{graph}/{step}` off the end of a path.
-fn place_of(path: &Path) -> Option<Place> {
+fn place_of(path: &Path) -> Option<RankAndStep> {
     let parts: Vec<&str> = path.iter().rev().take(4).map(|part| part.to_str().unwrap_or_default()).collect();
     let number = |place: usize| parts.get(place)?.parse::<i64>().ok();
     let prefixed = || parts.get(3)?.rsplit_once('_')?.1.parse::<i64>().ok();
@@ -147,7 +147,7 @@ fn place_of(path: &Path) -> Option<Place> {
 }
 
 fn compare_place(
-    (rank, step): Place,
+    (rank, step): RankAndStep,
     target: &[&Directory],
     golden: &[&Directory],
     output: &Path,
@@ -158,7 +158,7 @@ fn compare_place(
             .with_hint(format!("rank {rank}, step {step} has neither .npy files nor a statistic.csv")));
     };
     if mode != golden_mode {
-        let (mode, golden_mode) = (mode.name(), golden_mode.name());
+        let (mode, golden_mode) = (mode.as_str(), golden_mode.as_str());
         let message = format!("NPU mode {mode} not equal to MATCH mode {golden_mode}.");
         return Err(CompareError::new(Code::InvalidCompareMode, message));
     }

@@ -1,8 +1,32 @@
 //! Values as cells.
 
+use std::borrow::Cow;
+
 use msprobe_compare::metrics::Metric;
-use msprobe_compare::side::Scalar;
+use msprobe_compare::side::{Leaf, Scalar, ValueShape};
 use msprobe_report::CellSink;
+
+use super::NOT_MATCHED;
+
+/// The text of a shape.
+pub(crate) fn shape_text(shape: &ValueShape) -> Cow<'_, str> {
+    match shape {
+        ValueShape::Other(text) => Cow::Borrowed(text),
+        scalar if scalar.is_scalar() => Cow::Borrowed("[]"),
+        shape => Cow::Owned(shape.to_string()),
+    }
+}
+
+/// The cells of the shapes of a row. Most are the same on both sides.
+pub(crate) fn shape_cells(target: &Leaf, golden: Option<&Leaf>, sink: &mut dyn CellSink) {
+    let text = shape_text(&target.shape);
+    sink.text(&text);
+    match golden.map(|golden| &golden.shape) {
+        None => sink.text(NOT_MATCHED),
+        Some(shape) if *shape == target.shape => sink.text(&text),
+        Some(shape) => sink.text(&shape_text(shape)),
+    }
+}
 
 /// How values that are no finite numbers are kept from being taken for something else.
 #[derive(Clone, Copy)]

@@ -14,7 +14,7 @@ use msprobe_report::{CellSink, SheetRows, Tone};
 use crate::highlight::Highlights;
 use crate::metrics::{self, Accuracy, METRIC_HEADERS, NO_GOLDEN, in_columns};
 
-pub(crate) use self::cells::{Infinities, python_bool};
+pub(crate) use self::cells::{Infinities, python_bool, shape_cells, shape_text};
 pub use self::statistics::{Difference, difference, needs_double_check};
 pub(crate) use self::tensors::compare_tensor_files;
 pub(crate) use self::tensors::warn_of_rows_not_judged;
@@ -172,8 +172,7 @@ impl Table<'_> {
         sink.text(other(|leaf| &leaf.name));
         sink.text(&target.dtype);
         sink.text(other(|leaf| &leaf.dtype));
-        sink.text(&target.shape);
-        sink.text(other(|leaf| &leaf.shape));
+        shape_cells(target, golden, sink);
     }
 
     fn statistics_cells(target: &Leaf, golden: Option<&Leaf>, sink: &mut dyn CellSink) {

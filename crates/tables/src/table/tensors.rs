@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use msprobe_compare::metrics::{Note, TensorComparison};
 use msprobe_compare::pairing::RowPair;
-use msprobe_compare::side::{Leaf, Side, Which};
+use msprobe_compare::side::{Leaf, Side, ValueShape, Which};
 use msprobe_report::console::{Console, LimitedWarnings};
 use msprobe_tensor::files::{FileError, TensorFile};
 use msprobe_tensor::{DType, TensorView};
@@ -87,7 +87,7 @@ impl Files {
     }
 
     fn compare(&self, target: &Leaf, golden: Option<&Leaf>) -> (TensorComparison, Option<Failure>) {
-        let unnamed = |which: Which| format!("its record on the {} side names no tensor file", which.title());
+        let unnamed = |which: Which| format!("its record on the {} side names no tensor file", which);
         let Some(target_name) = &target.data_name else {
             return (TensorComparison::refused(Note::NoGolden).because(unnamed(Which::Target)), None);
         };
@@ -122,18 +122,19 @@ impl Files {
 
 /// What is wrong with a file that does not hold what its record says.
 fn unlike_its_record(view: &TensorView<'_>, leaf: &Leaf, which: Which) -> Option<String> {
-    let shape = format!("{:?}", view.shape());
-    let recorded: String = leaf.shape.replace(['(', ')'], "");
     let held = view.dtype();
     let dtype = leaf.stored_dtype.as_ref().unwrap_or(&leaf.dtype);
     let same_dtype = DType::parse(dtype).is_some_and(|dtype| dtype == held || is_saved_as(dtype, held));
-    let same_shape = shape == leaf.shape.as_ref() || leaf.shape.as_ref() == "None" || recorded == shape;
+    let same_shape = match &leaf.shape {
+        ValueShape::Unknown => true,
+        recorded => recorded
+            .sizes()
+            .is_some_and(|sizes| sizes.iter().copied().eq(view.shape().iter().map(|size| *size as u64))),
+    };
     (!(same_dtype && same_shape)).then(|| {
         format!(
-            "its file on the {} side holds {} {shape}, its record says {} {}",
-            which.title(),
-            held,
-            dtype,
+            "its file on the {which} side holds {held} {:?}, its record says {dtype} {}",
+            view.shape(),
             leaf.shape
         )
     })

@@ -8,7 +8,7 @@ use crate::parallel::{CHUNK_ELEMENTS, on_this_thread};
 use crate::real::Real;
 use crate::simd::Level;
 use crate::stats::float::{Partial, finish_sums, of_chunk};
-use crate::stats::{Arithmetic, Figures, Statistics, statistics};
+use crate::stats::{Arithmetic, FourStatistics, Statistics, statistics};
 use crate::{DType, DTypeClass, TensorView};
 
 /// What a file keeps of the elements.
@@ -21,7 +21,7 @@ pub enum Stored {
 }
 
 /// Writes a tensor that has elements, and measures it meanwhile. Uses this thread only.
-pub fn write(out: &mut impl Write, view: &TensorView<'_>, stored: Stored) -> io::Result<Figures> {
+pub fn write(out: &mut impl Write, view: &TensorView<'_>, stored: Stored) -> io::Result<FourStatistics> {
     let dtype = view.dtype();
     let undecodable = || io::Error::new(io::ErrorKind::InvalidInput, format!("cannot decode {dtype}"));
     let (written, arithmetic) = match stored {
@@ -42,7 +42,7 @@ pub fn write(out: &mut impl Write, view: &TensorView<'_>, stored: Stored) -> io:
             write_elements(out, view, &values, written)?
         }
     };
-    Ok(Figures::new(&stats, dtype, arithmetic))
+    Ok(FourStatistics::new(&stats, dtype, arithmetic))
 }
 
 /// Measures a chunk, then writes it while it is in cache: as `values`, unless the view is of the dtype to write.
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
     use crate::Endian;
 
-    fn written(view: &TensorView<'_>, stored: Stored) -> (Vec<u8>, Figures) {
+    fn written(view: &TensorView<'_>, stored: Stored) -> (Vec<u8>, FourStatistics) {
         let mut file = Vec::new();
         let figures = write(&mut file, view, stored).unwrap();
         (file, figures)

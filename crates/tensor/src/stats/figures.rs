@@ -11,7 +11,7 @@ use crate::DType;
 
 /// max, min, mean and L2 norm of a tensor with elements. All NaN if one element is.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Figures {
+pub struct FourStatistics {
     /// Largest value.
     pub max: f64,
     /// Smallest value.
@@ -31,26 +31,26 @@ pub enum Arithmetic {
     Own,
 }
 
-impl Figures {
+impl FourStatistics {
     /// What there is to say in `arithmetic` about a tensor of `dtype` that was measured.
-    pub(crate) fn new(stats: &Statistics, dtype: DType, arithmetic: Arithmetic) -> Figures {
+    pub(crate) fn new(stats: &Statistics, dtype: DType, arithmetic: Arithmetic) -> FourStatistics {
         let [max, min, mean, norm] = [stats.max, stats.min, stats.mean, stats.norm]
             .map(|figure| figure.map_or(f64::NAN, Number::as_f64));
-        let figures = Figures { max, min, mean, norm: norm.abs() };
+        let figures = FourStatistics { max, min, mean, norm: norm.abs() };
         let is_integer = !matches!(stats.max, Some(Number::Float(_)));
         match arithmetic {
             Arithmetic::Own if dtype == DType::F64 => figures,
-            Arithmetic::Own if is_integer => Figures { max, min, ..figures.in_float32(stats.count) },
+            Arithmetic::Own if is_integer => FourStatistics { max, min, ..figures.in_float32(stats.count) },
             _ => figures.in_float32(stats.count).rounded_to(dtype),
         }
     }
 
-    fn in_float32(self, count: u64) -> Figures {
+    fn in_float32(self, count: u64) -> FourStatistics {
         let beyond = |sum: f64| self.norm.is_finite() && (sum as f32).is_infinite();
         let (sum, squares) = (self.mean * count as f64, self.norm * self.norm);
         // One element needs no sum.
         let summed = count > 1;
-        Figures {
+        FourStatistics {
             max: single(self.max),
             min: single(self.min),
             mean: if summed && beyond(sum) { f64::INFINITY.copysign(sum) } else { single(self.mean) },
@@ -62,13 +62,18 @@ impl Figures {
         }
     }
 
-    fn rounded_to(self, dtype: DType) -> Figures {
+    fn rounded_to(self, dtype: DType) -> FourStatistics {
         let round: fn(f64) -> f64 = match dtype {
             DType::F16 => |value| f16::from_f32(value as f32).into(),
             DType::BF16 => |value| bf16::from_f32(value as f32).into(),
             _ => return self,
         };
-        Figures { max: round(self.max), min: round(self.min), mean: round(self.mean), norm: round(self.norm) }
+        FourStatistics {
+            max: round(self.max),
+            min: round(self.min),
+            mean: round(self.mean),
+            norm: round(self.norm),
+        }
     }
 }
 

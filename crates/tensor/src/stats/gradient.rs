@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use super::float::{Partial, finish_sums, of_chunk};
-use super::{Arithmetic, Figures};
+use super::{Arithmetic, FourStatistics};
 use crate::decode::{Decoded, as_f32, as_f64};
 use crate::parallel::{CHUNK_ELEMENTS, map_chunks};
 use crate::real::Real;
@@ -132,7 +132,7 @@ fn measure<W: Real>(
     let stats = finish_sums(view.numel(), sums, values);
     // A framework has the norm of float64 in float64, and of everything else in float32.
     let arithmetic = if view.dtype() == DType::F64 { Arithmetic::Own } else { Arithmetic::Float32 };
-    let Figures { max, min, norm, .. } = Figures::new(&stats, view.dtype(), arithmetic);
+    let FourStatistics { max, min, norm, .. } = FourStatistics::new(&stats, view.dtype(), arithmetic);
     let crc32 = checksum(&whole);
     let figures = figures(max as f32, min as f32, norm as f32);
     GradientFigures { zeros: stats.zero_count, at_most: whole.at_most, crc32, ..figures }

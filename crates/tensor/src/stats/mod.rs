@@ -13,7 +13,7 @@ mod gradient;
 mod integer;
 
 pub use extremes::{Bounds, Extremes, FloatRange, extremes};
-pub use figures::{Arithmetic, Figures};
+pub use figures::{Arithmetic, FourStatistics};
 pub use gradient::{GradientFigures, GradientWork, measure_gradient};
 
 use std::fmt;

@@ -66,6 +66,4 @@ class GradComparator:
 def _compare(path1: Any, path2: Any, output_dir: Any, ranks: bool, **options: Any) -> None:
     for path in (path1, path2):
         check_input_directory(path)
-    lines = _native.compare_gradients(path1, path2, output_dir, ranks, log=into(logger), **options)
-    for line in lines:
-        print(line)
+    print(_native.compare_gradients(path1, path2, output_dir, ranks, log=into(logger), **options))

@@ -14,6 +14,7 @@ from msprobe.core import collect_config
 from msprobe.core.common.exceptions import MsprobeException
 from msprobe.pytorch import dataloader
 from msprobe.pytorch.debugger import arguments
+from msprobe.pytorch.framework import PYTORCH
 from msprobe.pytorch.kernel_dump import KernelService
 from msprobe.pytorch.log import logger
 from msprobe.pytorch.seed import seed_as_configured
@@ -79,7 +80,8 @@ class PrecisionDebugger:
             self._given = given
             # Whoever catches what is raised below can try again.
             PrecisionDebugger._instance = None
-            self._build(collect_config.resolve(config_path, task, dump_path, level, step), model)
+            config = collect_config.resolve(PYTORCH, config_path, task, dump_path, level, step)
+            self._build(config, model)
             self._is_built = True
             PrecisionDebugger._instance = self
 

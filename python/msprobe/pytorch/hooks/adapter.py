@@ -16,12 +16,11 @@ import torch
 import torch.distributed as dist
 
 from msprobe.core.common.log import logger
-from msprobe.core.framework import Form, Framework, Kind, Special
+from msprobe.core.framework import Form, Kind, Special
+from msprobe.pytorch.framework import PYTORCH
 from msprobe.pytorch.hooks import compiling, forms, frames
 from msprobe.pytorch.hooks.replacing import bare
 from msprobe.pytorch.hooks.window import Window, is_mode_enabled, unseen
-
-PYTORCH = Framework("pytorch", "torch.Tensor", "torch.Size", "pt")
 
 # What devices can reduce.
 _DEVICE_INTEGERS = {torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64}

@@ -74,7 +74,7 @@ def api_wrapper(
     return api_function
 
 
-def dressed(wrapper: Function, original: Function, name: str) -> Function:
+def look_alike(wrapper: Function, original: Function, name: str) -> Function:
     """Gives a wrapper the looks of what it wraps."""
     wrapper.__name__ = name
     for attribute in ("__doc__", "__module__", "__qualname__"):
@@ -171,7 +171,7 @@ class ApiHooks:
             return
         by_name = True
         original = replacements.original(function)
-        wrapper = dressed(wrapped(original), function, name)
+        wrapper = look_alike(wrapped(original), function, name)
         if not isinstance(function, FunctionType):
             # A builtin: where it stands is all that a pickle can say of its wrapper.
             wrapper.__module__, wrapper.__qualname__ = _address(owner, name)
@@ -182,7 +182,7 @@ class ApiHooks:
         original = getattr(owner, name)
         api = self._collector.add_api(encodable(f"{prefix}.{name}"))
         wrapper = api_wrapper(original, api, self._collector, self._window, self._collector.api_end)
-        setattr(owner, name, dressed(wrapper, original, name))
+        setattr(owner, name, look_alike(wrapper, original, name))
         self._custom[f"{owner}.{name}"] = Custom(owner, name, original)
 
     def unregister(self, owner: Any, name: str) -> None:

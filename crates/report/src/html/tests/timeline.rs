@@ -21,7 +21,7 @@ fn lane(name: &str, marks: Vec<Mark>) -> Lane {
 
 fn page(timeline: &Timeline) -> String {
     let answer =
-        Answer { heading: "Lanes".into(), tone: Tone::Bad, text: "Verdict".into(), facts: Vec::new() };
+        AnswerBlock { heading: "Lanes".into(), tone: Tone::Bad, text: "Verdict".into(), facts: Vec::new() };
     page_of("Lanes", vec![Block::Answer(answer), Block::Timeline(timeline.clone())])
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use msprobe_compare::side::{Leaf, Scalar, ValueKind};
 
-use super::Place;
+use super::OperationAt;
 use super::operations::{Operation, Rank};
 
 /// Calls with one rank that has a part of its own, and that is the first whole number among their arguments.
@@ -23,11 +23,11 @@ enum Meeting<'a> {
 
 /// A communication of one rank.
 struct Node {
-    place: Place,
+    place: OperationAt,
     /// The calls it goes with, itself included.
     party: usize,
     /// The first difference since the communication before it: how many operations came before, and which it is.
-    before: Option<(usize, Place)>,
+    before: Option<(usize, OperationAt)>,
     is_same: bool,
 }
 
@@ -48,7 +48,7 @@ impl Graph {
             let mut seen = HashMap::new();
             let (mut before, mut passed) = (None, 0);
             for (place, operation) in rank.operations.iter().enumerate().skip(rank.first_communication()) {
-                let place = Place { rank: index, operation: place };
+                let place = OperationAt { rank: index, operation: place };
                 if operation.is_communication() {
                     let party = parties.join(meetings(rank, operation), &mut seen);
                     of_rank.push(Node { place, party, before, is_same: operation.is_same });
@@ -70,7 +70,7 @@ impl Graph {
 
     /// Goes from layer to layer: a party is due when all its nodes are next on their ranks. In the first layer with
     /// differences, those that came soonest after the layer before; a communication comes after what precedes it.
-    pub(super) fn first_differences(&self) -> Vec<Place> {
+    pub(super) fn first_differences(&self) -> Vec<OperationAt> {
         let mut next = vec![0; self.nodes.len()];
         let mut remaining = self.sizes.clone();
         let mut waiting = vec![0; self.sizes.len()];
@@ -102,12 +102,12 @@ impl Graph {
 }
 
 /// The differences of a layer that have the fewest operations before them.
-fn soonest(layer: &[&Node]) -> Vec<Place> {
+fn soonest(layer: &[&Node]) -> Vec<OperationAt> {
     let of_node = |node: &&Node| match node.before {
         Some(before) => Some(before),
         None => (!node.is_same).then_some((usize::MAX, node.place)),
     };
-    let found: Vec<(usize, Place)> = layer.iter().filter_map(of_node).collect();
+    let found: Vec<(usize, OperationAt)> = layer.iter().filter_map(of_node).collect();
     let Some(first) = found.iter().map(|(order, _)| *order).min() else { return Vec::new() };
     found.into_iter().filter(|(order, _)| *order == first).map(|(_, place)| place).collect()
 }
@@ -192,8 +192,7 @@ impl Arguments {
         let mut in_group = None;
         for pair in rank.table.pairs.get(operation.rows.clone()).unwrap_or_default() {
             let (leaf, _) = rank.table.leaves(pair);
-            let path = leaf.name.strip_prefix(operation.name).and_then(|path| path.strip_prefix(".input."));
-            let Some(path) = path else { continue };
+            let Some(path) = leaf.place.strip_prefix("input.") else { continue };
             if let Some(p2p) = &leaf.p2p {
                 arguments.batch.extend(p2p.peer.map(|peer| (p2p.operation.contains("send"), peer)));
             }

@@ -31,7 +31,7 @@ pub struct RankTable<'a> {
 
 /// An operation of a rank: indexes into the ranks and into the operations of that one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct OperationAt {
     rank: usize,
     operation: usize,
 }
@@ -87,10 +87,10 @@ pub fn first_difference(
 }
 
 /// The operations to report, by rank.
-fn search(ranks: &[Rank<'_>]) -> Vec<Place> {
-    let first_of = |of: &dyn Fn(&Rank<'_>) -> Option<usize>| -> Vec<Place> {
+fn search(ranks: &[Rank<'_>]) -> Vec<OperationAt> {
+    let first_of = |of: &dyn Fn(&Rank<'_>) -> Option<usize>| -> Vec<OperationAt> {
         let places = ranks.iter().enumerate();
-        places.filter_map(|(rank, it)| of(it).map(|operation| Place { rank, operation })).collect()
+        places.filter_map(|(rank, it)| of(it).map(|operation| OperationAt { rank, operation })).collect()
     };
     let before = first_of(&|rank| rank.first_difference(0..rank.first_communication()));
     if !before.is_empty() {

@@ -6,12 +6,13 @@ use std::ops::Range;
 use msprobe_compare::pairing::RowPair;
 use msprobe_compare::side::{Leaf, Role, Scalar};
 
-use super::super::leaf::{differences, is_distributed, requires_grad_text};
+use super::super::leaf::{differences, requires_grad_text};
 use super::super::{Difference, Mode, NOT_MATCHED, NewestTable};
 use super::json::{JsonWriter, Value};
-use super::{Place, RankTable};
+use super::{OperationAt, RankTable};
 use crate::metrics::NO_GOLDEN;
-use crate::table::{COMMON_HEADERS, DIFFERENCE_HEADERS, STATISTICS_HEADERS};
+use crate::names::{function_of, is_distributed};
+use crate::table::{COMMON_HEADERS, DIFFERENCE_HEADERS, STATISTICS_HEADERS, shape_text};
 
 /// Operations whose results are whatever memory held before.
 const IGNORED: [&str; 3] = ["Torch.empty", "Torch.fill", "Tensor.__setitem__"];
@@ -46,9 +47,9 @@ impl Operation<'_> {
         IGNORED.iter().any(|name| self.name.contains(name))
     }
 
-    /// The second part of its name.
+    /// Its function.
     pub(super) fn api(&self) -> &str {
-        self.name.split('.').nth(1).unwrap_or_default()
+        function_of(self.name)
     }
 
     fn differs(&self) -> bool {
@@ -125,13 +126,14 @@ impl<'a> Rank<'a> {
         let other = |of: fn(&Leaf) -> &str| golden.map_or(NOT_MATCHED, of);
         json.begin_map()?;
         let golden_dtype = shown_golden.as_ref().map_or(NOT_MATCHED, |golden| golden.dtype);
+        let golden_shape = golden.map_or(NOT_MATCHED.into(), |golden| shape_text(&golden.shape));
         let common = [
             &*target.name,
             other(|leaf| &leaf.name),
             shown_target.dtype,
             golden_dtype,
-            &target.shape,
-            other(|leaf| &leaf.shape),
+            &shape_text(&target.shape),
+            &golden_shape,
         ];
         for (header, text) in COMMON_HEADERS.iter().zip(common) {
             json.member(header, &Value::Text(text))?;
@@ -222,7 +224,11 @@ impl<'a> Rank<'a> {
 }
 
 /// Writes what was found, by rank.
-pub(super) fn write_findings(ranks: &[Rank<'_>], found: &[Place], out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write_findings(
+    ranks: &[Rank<'_>],
+    found: &[OperationAt],
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let mut json = JsonWriter::new(out, 2);
     json.begin_map()?;
     for (index, rank) in ranks.iter().enumerate() {
@@ -246,7 +252,7 @@ pub(super) fn write_findings(ranks: &[Rank<'_>], found: &[Place], out: &mut dyn 
 fn result_differs(table: &NewestTable<'_>, operation: &str, pair: &RowPair) -> bool {
     let (target, golden) = table.leaves(pair);
     let Some(golden) = golden else { return false };
-    if target.role != Role::Output || is_unused_result(operation, &target.name) {
+    if target.role != Role::Output || is_unused_result(operation, &target.place) {
         return false;
     }
     if table.mode == Mode::Md5 {
@@ -260,9 +266,8 @@ fn result_differs(table: &NewestTable<'_>, operation: &str, pair: &RowPair) -> b
 }
 
 /// Results 4 and 5 of fused attention are its random state.
-fn is_unused_result(operation: &str, row: &str) -> bool {
-    operation.contains("npu_fusion_attention")
-        && matches!(row.strip_prefix(operation), Some(".output.4" | ".output.5"))
+fn is_unused_result(operation: &str, place: &str) -> bool {
+    operation.contains("npu_fusion_attention") && matches!(place, "output.4" | "output.5")
 }
 
 fn result(table: &NewestTable<'_>, pair: &RowPair) -> &'static str {

@@ -37,7 +37,7 @@ fn batch(operations: &[(&str, u32)]) -> String {
 /// What is found in ranks that made these calls: name, arguments, largest result.
 fn found(ranks: &[&[(&str, String, f64)]]) -> Vec<(u32, String)> {
     with_ranks(ranks, |ranks| {
-        let name = |place: Place| ranks[place.rank].operations[place.operation].name;
+        let name = |place: OperationAt| ranks[place.rank].operations[place.operation].name;
         search(ranks).into_iter().map(|place| (ranks[place.rank].number, name(place).to_owned())).collect()
     })
 }

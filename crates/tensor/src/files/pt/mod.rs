@@ -14,7 +14,7 @@ use super::zip::{self, Archive};
 use super::{FormatError, Index, PlainValue};
 use crate::view::Endian;
 
-pub use value::{Kind, ValueRef};
+pub use value::{PtValueKind, ValueRef};
 
 /// Memory that decoding may take beyond the size of the file.
 const BUDGET_BASE_BYTES: usize = 64 << 20;

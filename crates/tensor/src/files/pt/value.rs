@@ -12,7 +12,7 @@ use crate::view::Endian;
 
 /// What a value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum PtValueKind {
     /// `None`.
     None,
     /// `True` or `False`.
@@ -68,25 +68,25 @@ impl<'d> ValueRef<'d> {
     }
 
     /// What the value is.
-    pub fn kind(self) -> Kind {
+    pub fn kind(self) -> PtValueKind {
         match self.node() {
-            Node::None => Kind::None,
-            Node::Bool(_) => Kind::Bool,
-            Node::Int(_) | Node::BigInt { .. } => Kind::Int,
-            Node::Float(_) => Kind::Float,
-            Node::Str { .. } => Kind::Str,
-            Node::Bytes { .. } | Node::Latin1 { .. } => Kind::Bytes,
-            Node::Tuple { .. } => Kind::Tuple,
-            Node::List(_) => Kind::List,
-            Node::Set(_) => Kind::Set,
-            Node::Dict(_) => Kind::Dict,
-            Node::Global(_) => Kind::Class,
+            Node::None => PtValueKind::None,
+            Node::Bool(_) => PtValueKind::Bool,
+            Node::Int(_) | Node::BigInt { .. } => PtValueKind::Int,
+            Node::Float(_) => PtValueKind::Float,
+            Node::Str { .. } => PtValueKind::Str,
+            Node::Bytes { .. } | Node::Latin1 { .. } => PtValueKind::Bytes,
+            Node::Tuple { .. } => PtValueKind::Tuple,
+            Node::List(_) => PtValueKind::List,
+            Node::Set(_) => PtValueKind::Set,
+            Node::Dict(_) => PtValueKind::Dict,
+            Node::Global(_) => PtValueKind::Class,
             Node::Object(_) => match self.doc.arena.meaning(self.id) {
                 Some(Global::NumpyScalar) => match self.numpy_scalar() {
-                    Some(Scalar::Bool(_)) => Kind::Bool,
-                    Some(Scalar::Int(_)) => Kind::Int,
-                    Some(Scalar::Float(_)) => Kind::Float,
-                    None => Kind::Object,
+                    Some(Scalar::Bool(_)) => PtValueKind::Bool,
+                    Some(Scalar::Int(_)) => PtValueKind::Int,
+                    Some(Scalar::Float(_)) => PtValueKind::Float,
+                    None => PtValueKind::Object,
                 },
                 Some(
                     Global::RebuildTensor
@@ -96,8 +96,8 @@ impl<'d> ValueRef<'d> {
                     | Global::OpaqueTensor
                     | Global::NumpyReconstruct
                     | Global::NumpyFromBuffer,
-                ) => Kind::Tensor,
-                _ => Kind::Object,
+                ) => PtValueKind::Tensor,
+                _ => PtValueKind::Object,
             },
         }
     }

@@ -1,0 +1,32 @@
+//! What is known of operations by their names, where it matters for how results are judged.
+
+use msprobe_dump::names::RecordName;
+
+/// Whether the results of a function are facts about the machine or the memory, not about numbers.
+pub(super) fn tells_of_the_machine(record: &str) -> bool {
+    const NAMES: [&str; 9] = [
+        "data_ptr",
+        "get_device",
+        "is_contiguous",
+        "is_pinned",
+        "storage_offset",
+        "stride",
+        "storage",
+        "untyped_storage",
+        "element_size",
+    ];
+    NAMES.contains(&RecordName::parse(record).operation())
+}
+
+/// Whether a function returns memory that nobody has written to.
+pub(super) fn is_uninitialised(record: &str) -> bool {
+    const NAMES: [&str; 6] =
+        ["empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "empty_with_format"];
+    NAMES.contains(&RecordName::parse(record).operation())
+}
+
+/// Whether a call gives the same for inputs that differ by a constant: there, rounding may be all of a difference.
+pub(super) fn forgets_offsets(record: &str) -> bool {
+    const NAMES: [&str; 6] = ["softmax", "log_softmax", "softmin", "Softmax", "LogSoftmax", "Softmin"];
+    NAMES.contains(&RecordName::parse(record).operation())
+}

@@ -1,0 +1,150 @@
+//! The answer of a comparison of key data.
+
+use std::path::Path;
+
+use msprobe_report::Cell;
+use msprobe_report::answer::{self, Answer, Culprit, Evidence, NotCompared, Scope, Section, Status};
+
+use super::summary::brief_key_table;
+use super::text::count;
+use super::tokens::{Parting, parting};
+use super::verdict::{DifferenceKind, KeySummary, Origin, Verdict};
+use super::{ArrayPlace, Row, flow};
+
+impl Verdict<'_> {
+    /// The answer, but for the files. `dirs` are the dump paths of both runs.
+    pub(super) fn answer(&self, dirs: [&Path; 2]) -> Answer {
+        let at = self.origin.map_or_else(answer::StepAndRank::default, |origin| {
+            let ArrayPlace { step, rank, .. } = origin.difference.place;
+            answer::StepAndRank { step: Some(step), rank: Some(rank) }
+        });
+        let place = if self.origin.is_some() { Scope::of_two(at).to_string() } else { String::new() };
+        let headline = self.status.headline(&place, &self.sentence(dirs));
+        Answer {
+            culprit: self.origin.map(|origin| self.culprit(origin, dirs)),
+            evidence: self.origin.map(|origin| self.measured(origin)).unwrap_or_default(),
+            not_compared: self.left_out(),
+            next_step: self.next_step(dirs),
+            ..Answer::new("rl compare", self.status, headline, Scope::of_two(at))
+        }
+    }
+
+    /// What people are shown besides.
+    pub(super) fn sections(&self, dirs: [&Path; 2]) -> Vec<Section> {
+        let mut sections = vec![Section::table("Keys", brief_key_table(self))];
+        sections.extend(self.notes(dirs).into_iter().map(|(title, text)| {
+            Section::lines(title, text.lines().map(|line| format!("  {line}")).collect())
+        }));
+        sections
+    }
+
+    /// What only one run has, and NaN, under a title each.
+    pub(super) fn notes(&self, dirs: [&Path; 2]) -> Vec<(String, String)> {
+        let mut notes = Vec::new();
+        let coverage = self.coverage(dirs);
+        if !coverage.is_empty() {
+            notes.push(("Only in one run".to_owned(), coverage.join("\n")));
+        }
+        notes.extend(self.nan_note().map(|note| ("Not a number".to_owned(), note)));
+        notes
+    }
+
+    fn culprit(&self, origin: Origin, dirs: [&Path; 2]) -> Culprit {
+        let mut facts = vec![("place", origin.difference.place.text())];
+        facts.extend(self.evidence(origin, dirs).into_iter().map(|text| ("evidence", text)));
+        facts.extend(self.look_at().map(|look_at| ("look at", look_at.to_owned())));
+        facts.extend(self.spread(origin).map(|spread| ("spread", spread)));
+        Culprit {
+            name: self.keys[origin.key].key.name.clone(),
+            kind: origin.difference.kind.as_str(),
+            direction: None,
+            facts,
+        }
+    }
+
+    /// The row that shows where they parted.
+    pub(super) fn row(&self, origin: Origin) -> Option<&Row> {
+        self.keys[origin.key].key.rows.get(origin.difference.row?)
+    }
+
+    fn measured(&self, origin: Origin) -> Vec<Evidence> {
+        let name = &self.keys[origin.key].key.name;
+        let place = origin.difference.place.text();
+        let sides = |measure, [own, other]: [Cell; 2]| Evidence::of_sides(name, &place, measure, own, other);
+        let pair = |measure, measured| Evidence::of_pair(name, &place, measure, measured);
+        if let DifferenceKind::OnlyIn(run) = origin.difference.kind {
+            return vec![sides("recorded", [Cell::Bool(run == 0), Cell::Bool(run == 1)])];
+        }
+        let Some(row) = self.row(origin) else { return Vec::new() };
+        let metrics = &row.metrics;
+        let mut all = vec![
+            sides("dtype", row.dtypes.map(|dtype| Cell::Text(dtype.to_string()))),
+            sides("shape", row.shapes.clone().map(Cell::Sizes)),
+            sides("nan", row.nan_counts.map(|count| Cell::Int(count.into()))),
+            pair("equal_percentage", Cell::Float(metrics.same_percentage)),
+            pair("max_abs_error", Cell::Float(metrics.max_abs_error)).tolerating(0.0),
+            pair("max_relative_error", Cell::Float(metrics.max_relative_error)).tolerating(0.0),
+        ];
+        all.extend(row.first_difference.map(|index| pair("first_difference", Cell::Int(index.into()))));
+        if flow::holds_tokens(name)
+            && let Some(Parting { sample, token, tokens, .. }) = parting(row)
+        {
+            let text =
+                |token: Option<_>| token.map_or(Cell::Empty, |token| Cell::Text(super::tokens::word(token)));
+            all.push(pair("first_sample", Cell::Int(sample.into())));
+            all.push(pair("first_token", Cell::Int(token as i128)));
+            all.push(sides("token", tokens.map(text)));
+        }
+        all
+    }
+
+    /// What stands in the way of saying that everything is the same, by kind.
+    fn left_out(&self) -> Vec<NotCompared> {
+        let total = self.not_compared();
+        let named =
+            |summary: &KeySummary<'_>, place: &ArrayPlace| format!("{} {}", summary.key.name, place.text());
+        let keys = || self.keys.iter();
+        let unpaired = keys().flat_map(|summary| {
+            let runs = ["only in the first run", "only in the second run"].into_iter();
+            runs.zip(&summary.key.one_sided).flat_map(move |(reason, places)| {
+                places.iter().map(move |place| (named(summary, place), reason.to_owned()))
+            })
+        });
+        let failed = keys().flat_map(|summary| {
+            let failures = summary.key.failures.iter();
+            failures.map(move |failure| (named(summary, &failure.place), failure.reason.clone()))
+        });
+        let dtype = keys().flat_map(|summary| {
+            let places = summary.other_dtype.iter();
+            places.map(move |place| (named(summary, place), "another dtype".to_owned()))
+        });
+        let unread = self.unread.iter().map(|text| (text.clone(), String::new()));
+        let pairs = |number| count(number, "pair");
+        let could_not = format!("{} could not be compared", pairs(total.failed));
+        let other_dtype = format!("The same values in another dtype: {}", pairs(total.other_dtype));
+        let entries =
+            if total.unread == 1 { "1 entry was" } else { &format!("{} entries were", total.unread) };
+        [
+            NotCompared::of("unpaired", total.unpaired, self.unpaired_words().unwrap_or_default(), unpaired),
+            NotCompared::of("dtype", total.other_dtype, other_dtype, dtype),
+            NotCompared::of("files", total.failed, could_not, failed),
+            NotCompared::of("unread", total.unread, format!("{entries} not read"), unread),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+
+    fn next_step(&self, dirs: [&Path; 2]) -> Option<String> {
+        match (self.origin, self.status) {
+            (Some(origin), _) => self.layer_step(origin, dirs).or_else(|| {
+                let [target, golden] = &self.row(origin)?.files;
+                Some(format!("msprobe diff {} {}", target.display(), golden.display()))
+            }),
+            (None, Status::Incomplete | Status::Failed) if self.not_compared().unpaired > 0 => Some(
+                "save the same keys at the same steps and ranks of both runs, and compare again".to_owned(),
+            ),
+            _ => None,
+        }
+    }
+}
