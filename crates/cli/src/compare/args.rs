@@ -69,6 +69,11 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "LIST")]
     pub(crate) tolerance: Option<String>,
 
+    /// A further run of the golden side, which should agree with it: with other threads, other kernels, or last bits
+    /// changed (msprobe.pytorch.perturbed). What it shows is tolerated, three times over. May be given several times.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) noise: Vec<PathBuf>,
+
     /// What may be left out of the comparison without making it incomplete: unpaired, unmeasured, dtype, files, ranks,
     /// steps, or all, separated by commas. The answer still counts it.
     #[arg(long = "allow-incomplete", value_name = "LIST")]

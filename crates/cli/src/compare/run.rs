@@ -95,6 +95,7 @@ fn options(args: &CompareArgs, form: Form) -> Result<Options, CompareError> {
         log_rows: args.log_rows,
         first_difference: args.diff_analyze,
         tolerances,
+        noise: args.noise.clone(),
         allowed: Allowed::parse(args.allow_incomplete.as_deref().unwrap_or_default())?,
     })
 }

@@ -9,8 +9,9 @@ use std::hash::{Hash, Hasher};
 use msprobe_dump::hash::{FastHasher, FastMap, FastSet};
 use msprobe_dump::names::{Direction, ModulePass, RecordName, is_of_module, segments};
 
-use super::errors;
+use super::errors::{self, Measure, Weights};
 use super::sequence::common_course;
+use super::tolerance::Precision;
 use crate::Mode;
 use crate::pairing::MatchMethod;
 use crate::side::{Construct, Leaf, Record, Role, Side};
@@ -344,8 +345,12 @@ fn arguments_agree(target: &Side, record: usize, golden: &Side, partner: usize) 
     let agree = |(target, golden): (&Leaf, &Leaf)| {
         let has_statistics = target.statistics[0].number().is_some();
         let mode = if has_statistics { Mode::Summary } else { Mode::Md5 };
-        let compared = errors::compare_values(mode, target, golden, None, 0.0, false);
-        compared.error.is_none_or(|error| error.error < SAME)
+        let precision = Precision::of(golden);
+        let weights = Weights::of(precision, golden);
+        let by = Measure { mode, real: None, floor: 0.0, is_result: false, weights };
+        let compared = errors::compare_values(target, golden, by);
+        // One rounding step of a coarse type is more than what others have in all.
+        compared.error.is_none_or(|error| error.counted() < SAME.max(precision.rounding_step()))
     };
     tensors(target, record).count() == tensors(golden, partner).count()
         && tensors(target, record).zip(tensors(golden, partner)).all(agree)

@@ -15,16 +15,19 @@ pub enum AsideKind {
     Fields,
     /// The elements of a result that nobody computed, or that tells of the machine.
     NotJudged,
+    /// The backward of a function that each side computes in a way of its own; gradients after it were compared.
+    OtherBackward,
 }
 
 impl AsideKind {
     /// All of them, in the order of reports.
-    pub const ALL: [AsideKind; 5] = [
+    pub const ALL: [AsideKind; 6] = [
         AsideKind::Arguments,
         AsideKind::Dtype,
         AsideKind::RequiresGrad,
         AsideKind::Fields,
         AsideKind::NotJudged,
+        AsideKind::OtherBackward,
     ];
 
     pub(super) fn of(target: &Leaf, golden: &Leaf) -> AsideKind {
@@ -48,6 +51,7 @@ impl AsideKind {
             AsideKind::RequiresGrad => "requires_grad",
             AsideKind::Fields => "fields",
             AsideKind::NotJudged => "not_judged",
+            AsideKind::OtherBackward => "other_backward",
         }
     }
 
@@ -61,6 +65,10 @@ impl AsideKind {
                 ("value or record differs in other fields", "values or records differ in other fields")
             }
             AsideKind::NotJudged => ("value that is not judged differs", "values that are not judged differ"),
+            AsideKind::OtherBackward => (
+                "function's backward has other values on each side and was judged by the gradients after it",
+                "functions' backward have other values on each side and were judged by the gradients after them",
+            ),
         };
         format!("{count} {}", if count == 1 { one } else { many })
     }

@@ -7,6 +7,7 @@ use msprobe_dump::names::RecordName;
 
 use super::align;
 use super::errors::DifferenceKind;
+use super::limits::Limit;
 use super::origin::{self, Cause, Origin};
 use super::parameters::fingerprint;
 use super::records::{Dumps, Judged, RowResults, RowsSeen};
@@ -106,7 +107,7 @@ pub struct Evidence {
     /// The value of the golden run; none if only the target has it.
     pub golden: Option<Leaf>,
     /// Error of the value as a share of its size, and how much of it is tolerated.
-    pub error: Option<(f64, f64)>,
+    pub error: Option<(f64, Limit)>,
     /// Metrics of their data, where data was compared.
     pub metrics: Option<Metrics>,
     /// The first element that differs, where no metric shows that any does.
@@ -117,7 +118,7 @@ impl Evidence {
     fn of(
         dumps: &Dumps<'_>,
         rows: RowsSeen,
-        error: Option<(f64, f64)>,
+        error: Option<(f64, Limit)>,
         argument: Option<(usize, usize)>,
         culprit: &str,
     ) -> Evidence {
@@ -210,7 +211,7 @@ pub(super) fn make_culprit(
         Cause::OnlyGolden(_) => Vec::new(),
         _ => modules_around(target, position, parents),
     };
-    let measured = error.map(|(error, tolerated)| (error.error, tolerated));
+    let measured = error.map(|(error, limit)| (error.error, limit));
     let evidence = Evidence::of(dumps, shown, measured, argument, &name);
     Culprit {
         kind,

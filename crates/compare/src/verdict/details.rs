@@ -3,7 +3,8 @@
 use super::align::Alignment;
 use super::errors::{DifferenceKind, RowError, is_introduced};
 use super::gaps::GapKind;
-use super::records::{Dumps, Judged, RowResult, RowResults};
+use super::limits::{Limit, LimitOrigin};
+use super::records::{Dumps, Judged, RowResult, RowResults, Worst};
 use crate::pairing::MatchMethod;
 use crate::side::{Role, Side};
 
@@ -53,7 +54,7 @@ pub struct RowDetail {
     /// What is different.
     pub kind: DifferenceKind,
     /// What is tolerated.
-    pub tolerance: f64,
+    pub limit: Limit,
     /// Why it could not be compared, or not fully.
     pub gap: Option<GapKind>,
     /// Largest error that came in.
@@ -88,9 +89,9 @@ pub(super) fn row_details(
     judged: &[Judged],
     results: &RowResults,
 ) -> Vec<Option<RowDetail>> {
-    let mut incoming = vec![0.0; dumps.target.records.len()];
+    let mut incoming = vec![Worst::default(); dumps.target.records.len()];
     for one in judged {
-        incoming[one.pair.target] = one.incoming().error;
+        incoming[one.pair.target] = one.incoming();
     }
     let mut methods = vec![MatchMethod::Exact; dumps.target.records.len()];
     for pair in &alignment.pairs {
@@ -101,11 +102,12 @@ pub(super) fn row_details(
         let leaf = &dumps.target.rows[row];
         let record = leaf.record as usize;
         let is_result = matches!(leaf.role, Role::Output | Role::ParametersGrad);
-        let nothing = (RowError { error: 0.0, kind: DifferenceKind::Values }, 0.0);
-        let (RowError { error, kind }, tolerance) = result.error.unwrap_or(nothing);
-        let inherited = if is_result { incoming[record] } else { error };
-        let origin = if error > tolerance {
-            let is_introduced = is_result && is_introduced(error, inherited);
+        let nothing = (RowError::default(), Limit { tolerated: 0.0, origin: LimitOrigin::Rounding });
+        let (row_error, limit) = result.error.unwrap_or(nothing);
+        let RowError { error, kind, .. } = row_error;
+        let inherited = if is_result { incoming[record].error } else { error };
+        let origin = if error > limit.tolerated {
+            let is_introduced = is_result && is_introduced(row_error.counted(), incoming[record].counted);
             if is_introduced { RowOrigin::Introduced } else { RowOrigin::Inherited }
         } else if result.gap.is_some() {
             RowOrigin::NotCompared
@@ -119,7 +121,7 @@ pub(super) fn row_details(
             RowOrigin::Aside
         };
         let (method, gap, golden) = (methods[record], result.gap, result.golden);
-        Some(RowDetail { golden, method, error, kind, tolerance, gap, inherited, origin })
+        Some(RowDetail { golden, method, error, kind, limit, gap, inherited, origin })
     };
     results.iter().enumerate().map(detail).collect()
 }

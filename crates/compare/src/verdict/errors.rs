@@ -43,17 +43,34 @@ impl DifferenceKind {
 pub(super) struct RowError {
     /// Share of the size of the golden values; 0 if nothing differs, infinite if no number can say it.
     pub error: f64,
+    /// How much of it counts: 1, or less where a single element shows it that moves by whole rounding steps.
+    pub weight: f64,
     /// What is different.
     pub kind: DifferenceKind,
 }
 
 impl RowError {
+    /// A result that one side lacks.
+    pub(super) const MISSING: RowError = RowError::infinite(DifferenceKind::Missing);
+
     const fn infinite(kind: DifferenceKind) -> RowError {
-        RowError { error: f64::INFINITY, kind }
+        RowError { error: f64::INFINITY, weight: 1.0, kind }
     }
 
     const fn of_values(error: f64) -> RowError {
-        RowError { error, kind: DifferenceKind::Values }
+        RowError { error, weight: 1.0, kind: DifferenceKind::Values }
+    }
+
+    /// What is held against what is tolerated.
+    pub(super) fn counted(&self) -> f64 {
+        self.error * self.weight
+    }
+}
+
+impl Default for RowError {
+    /// Nothing differs.
+    fn default() -> RowError {
+        RowError::of_values(0.0)
     }
 }
 
@@ -65,6 +82,9 @@ pub(super) fn is_introduced(error: f64, incoming: f64) -> bool {
 /// Weight of the largest single error against the error of the whole: one rounding step of the largest element is
 /// a larger share of it than all rounding steps are of the whole.
 const SINGLE_ELEMENT: f64 = 0.25;
+
+/// Mean and norm of so few elements move by rounding steps of one.
+const FEW_ELEMENTS: u64 = 8;
 
 /// What a comparison of two values gave.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -85,19 +105,57 @@ impl Compared {
     }
 }
 
-/// Compares two values of the same place. `floor` is a size below which values count as rounding residue; `is_result`
-/// tells of values that were computed, for which a number or a text counts like a tensor.
-pub(super) fn compare_values(
-    mode: Mode,
-    target: &Leaf,
-    golden: &Leaf,
-    real: Option<&TensorComparison>,
-    floor: f64,
-    is_result: bool,
-) -> Compared {
+/// By what two values of the same place are compared.
+#[derive(Clone, Copy)]
+pub(super) struct Measure<'a> {
+    pub(super) mode: Mode,
+    /// What was measured of their data.
+    pub(super) real: Option<&'a TensorComparison>,
+    /// A size below which values count as rounding residue.
+    pub(super) floor: f64,
+    /// Whether they were computed: then a number or a text counts like a tensor.
+    pub(super) is_result: bool,
+    /// How much each statistic counts.
+    pub(super) weights: Weights,
+}
+
+/// How much the error of a statistic counts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Weights {
+    /// Of the largest and the smallest element.
+    extremes: f64,
+    /// Of mean and norm.
+    rest: f64,
+    /// Of the largest error of a single element, where data was compared.
+    single: f64,
+}
+
+impl Weights {
+    /// All count alike.
+    pub(super) const EQUAL: Weights = Weights { extremes: 1.0, rest: 1.0, single: SINGLE_ELEMENT };
+
+    /// One element of a coarse float type moves by a whole rounding step or not at all, where mean and norm of many hardly
+    /// move.
+    pub(super) fn of(precision: Precision, leaf: &Leaf) -> Weights {
+        if !precision.is_coarse() {
+            return Weights::EQUAL;
+        }
+        let is_small = leaf.shape.sizes().is_some_and(|sizes| sizes.iter().product::<u64>() <= FEW_ELEMENTS);
+        let rest = if is_small { SINGLE_ELEMENT } else { 1.0 };
+        Weights { extremes: SINGLE_ELEMENT, rest, single: SINGLE_ELEMENT }
+    }
+
+    /// The same where single elements may be quite different.
+    pub(super) fn of_the_whole(self) -> Weights {
+        Weights { extremes: SINGLE_ELEMENT, single: 0.0, ..self }
+    }
+}
+
+/// Compares two values of the same place.
+pub(super) fn compare_values(target: &Leaf, golden: &Leaf, by: Measure<'_>) -> Compared {
     match (target.is_tensor(), golden.is_tensor()) {
-        (true, true) => compare_tensors(mode, target, golden, real, floor),
-        (false, false) if is_result => Compared { error: scalar_error(target, golden), gap: None },
+        (true, true) => compare_tensors(target, golden, by),
+        (false, false) if by.is_result => Compared { error: scalar_error(target, golden), gap: None },
         (false, false) => Compared::default(),
         (true, false) => Compared::gap(GapKind::Dtype, kinds_differ("a tensor", &golden.dtype)),
         (false, true) => Compared::gap(GapKind::Dtype, kinds_differ(&target.dtype, "a tensor")),
@@ -109,15 +167,9 @@ fn kinds_differ(target: &str, golden: &str) -> String {
     format!("{} on the NPU side, {} on the bench side", plain(target), plain(golden))
 }
 
-fn compare_tensors(
-    mode: Mode,
-    target: &Leaf,
-    golden: &Leaf,
-    real: Option<&TensorComparison>,
-    floor: f64,
-) -> Compared {
+fn compare_tensors(target: &Leaf, golden: &Leaf, by: Measure<'_>) -> Compared {
     if let Some(reason) = target.unmeasured.as_ref().or(golden.unmeasured.as_ref()) {
-        let measured = statistics(target, golden, floor).error;
+        let measured = statistics(target, golden, by).error;
         return Compared { error: measured, gap: Some((GapKind::Unmeasured, reason.to_string())) };
     }
     // A mask of bools and one of numbers to add say the same in other words; no number tells.
@@ -131,56 +183,56 @@ fn compare_tensors(
     if target.is_meta && golden.is_meta {
         return Compared::measured(RowError::of_values(0.0));
     }
-    match mode {
-        Mode::Summary => statistics(target, golden, floor),
-        Mode::Md5 => compare_checksums(target, golden, floor),
-        Mode::All => match real {
+    match by.mode {
+        Mode::Summary => statistics(target, golden, by),
+        Mode::Md5 => compare_checksums(target, golden, by),
+        Mode::All => match by.real {
             Some(TensorComparison { pair: Some(pair), .. }) => {
                 let is_exact = [target, golden].iter().all(|leaf| Precision::of(leaf) == Precision::Exact);
-                let error = match real_error(pair, larger(size_of(target), size_of(golden)), floor) {
+                let error = match real_error(pair, larger(size_of(target), size_of(golden)), by) {
                     // Integers are at least one apart, also where a float does not tell them apart.
                     error if is_exact && error == RowError::of_values(SMALLEST) => {
                         RowError::of_values(share(1.0, pair.golden_norm.max(pair.target_norm)))
                     }
                     error => error,
                 };
-                if error.error == 0.0 { equal_data(target, golden, floor) } else { Compared::measured(error) }
+                if error.error == 0.0 { equal_data(target, golden, by) } else { Compared::measured(error) }
             }
             Some(TensorComparison { gap: Some(reason), .. }) => {
-                let error = statistics(target, golden, floor).error;
+                let error = statistics(target, golden, by).error;
                 Compared { error, gap: Some((GapKind::Files, reason.clone())) }
             }
             // Nothing to read, because there are no elements.
             _ if target.is_empty() && golden.is_empty() => Compared::measured(RowError::of_values(0.0)),
             _ => Compared {
-                error: statistics(target, golden, floor).error,
+                error: statistics(target, golden, by).error,
                 gap: Some((GapKind::Files, "no tensor file belongs to it".to_owned())),
             },
         },
     }
 }
 
-fn compare_checksums(target: &Leaf, golden: &Leaf, floor: f64) -> Compared {
+fn compare_checksums(target: &Leaf, golden: &Leaf, by: Measure<'_>) -> Compared {
     let reason = match (target.has_checksum, golden.has_checksum) {
-        (true, true) if target.md5 == golden.md5 => return equal_data(target, golden, floor),
+        (true, true) if target.md5 == golden.md5 => return equal_data(target, golden, by),
         (true, true) => return Compared::measured(RowError::infinite(DifferenceKind::Checksum)),
         // There are no elements to have a checksum of.
         (false, false) if target.is_empty() && golden.is_empty() => {
             return Compared::measured(RowError::of_values(0.0));
         }
-        (false, false) if target.is_array && golden.is_array => return statistics(target, golden, floor),
+        (false, false) if target.is_array && golden.is_array => return statistics(target, golden, by),
         (false, false) => "no checksum was recorded",
         _ => "a checksum was recorded on one side only",
     };
     // Equal statistics do not show equal elements; other statistics do show that they differ.
-    let error = statistics(target, golden, floor).error;
+    let error = statistics(target, golden, by).error;
     Compared { error, gap: Some((GapKind::Unmeasured, reason.to_owned())) }
 }
 
 /// Elements that were shown to be equal. Statistics that do not belong to them are a difference of the dumps: one of the
 /// records is damaged.
-fn equal_data(target: &Leaf, golden: &Leaf, floor: f64) -> Compared {
-    let recorded = statistics(target, golden, floor);
+fn equal_data(target: &Leaf, golden: &Leaf, by: Measure<'_>) -> Compared {
+    let recorded = statistics(target, golden, by);
     match recorded.error {
         Some(error) if error.error > 0.0 => Compared::measured(error),
         Some(_) => recorded,
@@ -200,7 +252,7 @@ fn larger(one: Option<f64>, other: Option<f64>) -> Option<f64> {
 /// others. Only what is equal has the error 0.
 const SMALLEST: f64 = f64::MIN_POSITIVE;
 
-fn real_error(pair: &PairMetrics, size: Option<f64>, floor: f64) -> RowError {
+fn real_error(pair: &PairMetrics, size: Option<f64>, by: Measure<'_>) -> RowError {
     if !pair.non_finite_agree {
         return RowError::infinite(DifferenceKind::NotFinite);
     }
@@ -209,14 +261,14 @@ fn real_error(pair: &PairMetrics, size: Option<f64>, floor: f64) -> RowError {
     }
     let elements = (pair.count as f64).sqrt();
     let whole = pair.golden_norm.max(pair.target_norm);
-    let norm = share(pair.euclidean_distance, whole.max(floor * elements));
+    let norm = share(pair.euclidean_distance, whole.max(by.floor * elements));
     let size = size.unwrap_or(whole);
-    let single = share(pair.max_abs_error, size.max(floor));
-    RowError::of_values(norm.max(SINGLE_ELEMENT * single).max(SMALLEST))
+    let single = share(pair.max_abs_error, size.max(by.floor));
+    RowError::of_values(norm.max(by.weights.single * single).max(SMALLEST))
 }
 
 /// Compares by what was measured at collection.
-fn statistics(target: &Leaf, golden: &Leaf, floor: f64) -> Compared {
+fn statistics(target: &Leaf, golden: &Leaf, by: Measure<'_>) -> Compared {
     if target.is_empty() && golden.is_empty() {
         return Compared::measured(RowError::of_values(0.0));
     }
@@ -225,7 +277,7 @@ fn statistics(target: &Leaf, golden: &Leaf, floor: f64) -> Compared {
     let Some(size) = larger(size_of(target), size_of(golden)) else {
         return Compared::gap(GapKind::Unmeasured, "no statistics were recorded");
     };
-    let error = Some(statistics_error(target, golden, size, floor));
+    let error = Some(statistics_error(target, golden, size, by));
     let one_sided = (0..4).find(|&index| target_knows[index] != golden_knows[index]);
     let gap = one_sided.map(|index| {
         let name = ["Max", "Min", "Mean", "Norm"][index];
@@ -235,8 +287,8 @@ fn statistics(target: &Leaf, golden: &Leaf, floor: f64) -> Compared {
     Compared { error, gap }
 }
 
-fn statistics_error(target: &Leaf, golden: &Leaf, size: f64, floor: f64) -> RowError {
-    let mut error: f64 = 0.0;
+fn statistics_error(target: &Leaf, golden: &Leaf, size: f64, by: Measure<'_>) -> RowError {
+    let mut worst = RowError::of_values(0.0);
     for (index, (one, other)) in target.statistics.iter().zip(&golden.statistics).enumerate() {
         let (Some(one_value), Some(other_value)) = (value(one), value(other)) else { continue };
         let Some(difference) = difference(one, other) else { continue };
@@ -245,12 +297,16 @@ fn statistics_error(target: &Leaf, golden: &Leaf, size: f64, floor: f64) -> RowE
         }
         let size = match index {
             // The norm has a size of its own, which a floor raises as it raises that of the elements.
-            3 => one_value.abs().max(other_value.abs()) * (floor / size).max(1.0),
-            _ => size.max(floor),
+            3 => one_value.abs().max(other_value.abs()) * (by.floor / size).max(1.0),
+            _ => size.max(by.floor),
         };
-        error = error.max(share(difference, size));
+        let weight = if index < 2 { by.weights.extremes } else { by.weights.rest };
+        let error = RowError { weight, ..RowError::of_values(share(difference, size)) };
+        if error.counted() > worst.counted() {
+            worst = error;
+        }
     }
-    RowError::of_values(error)
+    worst
 }
 
 /// How far two numbers are apart; `None` if they are equal. Whole numbers are taken as they are: beyond 2^53 a float

@@ -48,8 +48,8 @@ impl Culprit {
                 }
             }
         }
-        if let Some((error, tolerated)) = shown.error {
-            all.push(pair("relative_error", Cell::Float(error)).tolerating(tolerated));
+        if let Some((error, limit)) = shown.error {
+            all.push(pair("relative_error", Cell::Float(error)).tolerating(limit.tolerated));
         }
         if let Some(metrics) = &shown.metrics {
             let named = [

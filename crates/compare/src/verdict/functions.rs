@@ -25,6 +25,47 @@ pub(super) fn is_uninitialised(record: &str) -> bool {
     NAMES.contains(&RecordName::parse(record).operation())
 }
 
+/// Whether a function gives something quite different where its input passes a threshold: there, a small error of few
+/// elements becomes a large one.
+pub(super) fn jumps(record: &str) -> bool {
+    const NAMES: [&str; 16] = [
+        "relu",
+        "relu_",
+        "ReLU",
+        "relu6",
+        "ReLU6",
+        "leaky_relu",
+        "LeakyReLU",
+        "hardtanh",
+        "Hardtanh",
+        "threshold",
+        "clamp",
+        "clamp_",
+        "max_pool2d",
+        "MaxPool2d",
+        "maximum",
+        "minimum",
+    ];
+    NAMES.contains(&RecordName::parse(record).operation())
+}
+
+/// The place of the tensor that a function divides by.
+pub(super) fn divisor_of(record: &str) -> Option<&'static str> {
+    match RecordName::parse(record).operation() {
+        "addcdiv" | "addcdiv_" => Some("input.2"),
+        "div" | "div_" | "__truediv__" | "__itruediv__" | "true_divide" => Some("input.1"),
+        "reciprocal" | "rsqrt" => Some("input.0"),
+        _ => None,
+    }
+}
+
+/// Whether a function returns places of elements it chose by their values.
+pub(super) fn chooses(record: &str) -> bool {
+    const NAMES: [&str; 9] =
+        ["topk", "sort", "argsort", "argmax", "argmin", "max", "min", "multinomial", "one_hot"];
+    NAMES.contains(&RecordName::parse(record).operation())
+}
+
 /// Whether a call gives the same for inputs that differ by a constant: there, rounding may be all of a difference.
 pub(super) fn forgets_offsets(record: &str) -> bool {
     const NAMES: [&str; 6] = ["softmax", "log_softmax", "softmin", "Softmax", "LogSoftmax", "Softmin"];

@@ -17,15 +17,19 @@ mod errors;
 mod evidence;
 mod functions;
 mod gaps;
+mod limits;
+mod not_comparable;
 mod origin;
 mod parameters;
 mod parents;
 mod records;
+mod scale;
 mod sequence;
 #[cfg(test)]
 mod tests;
 mod text;
 mod tolerance;
+mod update;
 
 use std::collections::HashMap;
 
@@ -37,13 +41,15 @@ pub use self::culprit::{Culprit, Evidence, Finding, whole_digits};
 pub use self::details::{GoldenOnly, RowDetail, RowOrigin};
 pub use self::errors::DifferenceKind;
 pub use self::gaps::{Allowed, Gap, GapKind, Gaps};
+pub use self::limits::{Limit, LimitOrigin, NOISE_FACTOR};
 pub use self::tolerance::{Precision, Tolerances};
 pub use msprobe_report::answer::Status;
 
 use self::culprit::make_culprit;
+use self::limits::{Limits, Noise};
 use self::origin::{Cause, Origin, find_origin};
 use self::parents::parents;
-use self::records::{Dumps, JudgedRecords, RowPairs, judge_records, rows_of_pair};
+use self::records::{Dumps, Judged, JudgedRecords, RowPairs, RowResults, judge_records, rows_of_pair};
 use crate::Mode;
 use crate::metrics::TensorComparison;
 use crate::pairing::{MatchMethod, RowPair};
@@ -60,8 +66,12 @@ pub struct Verdict {
     pub culprit: Option<Culprit>,
     /// Records of the target, of the golden run, and pairs of them.
     pub counts: Counts,
-    /// What was tolerated.
+    /// What was tolerated where nothing else says so.
     pub tolerances: Tolerances,
+    /// Runs that showed what is noise.
+    pub noise_runs: usize,
+    /// Tolerances that would have let everything pass that differs by an amount, for dtypes of which anything differs.
+    pub needed_tolerances: Vec<(Precision, f64)>,
     /// What could not be compared.
     pub gaps: Gaps,
     /// What differs without being an error.
@@ -70,6 +80,8 @@ pub struct Verdict {
     pub is_equal: bool,
     /// The first records that differ.
     pub first_differing: Vec<DifferingRecord>,
+    /// Where no single record makes the error: those that add most to it, most first.
+    pub amplifying: Vec<DifferingRecord>,
 }
 
 impl Verdict {
@@ -81,10 +93,13 @@ impl Verdict {
             culprit: None,
             counts: Counts::default(),
             tolerances,
+            noise_runs: 0,
+            needed_tolerances: Vec::new(),
             gaps: Gaps::default(),
             asides: Asides::default(),
             is_equal: false,
             first_differing: Vec::new(),
+            amplifying: Vec::new(),
         }
     }
 }
@@ -122,6 +137,16 @@ impl std::iter::Sum for Counts {
 /// Measures real data of pairs of rows, target and golden.
 pub type Measure<'a> = dyn Fn(&[(usize, usize)]) -> Vec<TensorComparison> + 'a;
 
+/// A further run of the golden side. How far it is from the golden run is noise.
+pub struct NoiseRun<'a> {
+    /// The run.
+    pub side: &'a Side,
+    /// Module calls in which its records were made.
+    pub construct: &'a Construct,
+    /// Measures real data of its rows and those of the golden run.
+    pub measure: &'a Measure<'a>,
+}
+
 /// What a verdict is made of.
 pub struct Input<'a> {
     /// The run in question.
@@ -142,6 +167,8 @@ pub struct Input<'a> {
     pub stacks: Option<&'a Stacks>,
     /// What is tolerated.
     pub tolerances: Tolerances,
+    /// Runs that show what is noise.
+    pub noise: &'a [NoiseRun<'a>],
     /// What may be left out of the comparison.
     pub allowed: Allowed,
 }
@@ -158,8 +185,21 @@ pub struct Judgement {
 
 /// Judges two dumps.
 pub fn judge(input: Input<'_>) -> Judgement {
-    let Input { target, golden, mode, mapped, mut real, measure, constructs, stacks, tolerances, allowed } =
-        input;
+    let noise = (!input.noise.is_empty()).then(|| measure_noise(&input));
+    let noise_runs = input.noise.len();
+    let Input {
+        target,
+        golden,
+        mode,
+        mapped,
+        mut real,
+        measure,
+        constructs,
+        stacks,
+        tolerances,
+        allowed,
+        ..
+    } = input;
     let alignment = align::align(target, golden, constructs, &mapped_records(target, golden, mapped));
     let rows: Vec<RowPairs> = if mapped.is_empty() {
         alignment.pairs.par_iter().map(|&pair| rows_of_pair(target, golden, pair)).collect()
@@ -173,7 +213,8 @@ pub fn judge(input: Input<'_>) -> Judgement {
         let measured = measure(&missing);
         real.extend(missing.into_iter().zip(measured));
     }
-    let dumps = Dumps { target, golden, mode, real: &real, tolerances: &tolerances };
+    let limits = Limits::new(&tolerances, noise.as_ref());
+    let dumps = Dumps { target, golden, mode, real: &real, limits };
     let JudgedRecords { judged, rows, gaps, asides } = judge_records(&dumps, &alignment, &rows);
     let parents = parents(target, constructs.0);
     let counts = Counts {
@@ -207,11 +248,59 @@ pub fn judge(input: Input<'_>) -> Judgement {
     };
     let culprit = origin.map(|origin| make_culprit(&dumps, (&judged, &rows), origin, &parents, stacks));
     let first_differing = first_differing_records(target, &judged);
+    let is_gradual = culprit.as_ref().is_some_and(|culprit| culprit.finding == Finding::Gradual);
+    let amplifying = if is_gradual { amplifying_records(target, &judged, &parents) } else { Vec::new() };
+    let needed_tolerances = needed_tolerances(&rows);
     let golden_only = details::golden_only(golden, &alignment, &rows);
     let rows = details::row_details(&dumps, &alignment, &judged, &rows);
-    let verdict =
-        Verdict { status, mode, culprit, counts, tolerances, gaps, asides, is_equal, first_differing };
+    let verdict = Verdict {
+        status,
+        mode,
+        culprit,
+        counts,
+        tolerances,
+        noise_runs,
+        needed_tolerances,
+        gaps,
+        asides,
+        is_equal,
+        first_differing,
+        amplifying,
+    };
     Judgement { verdict, rows, golden_only }
+}
+
+/// How far the runs that should agree are from the golden one.
+fn measure_noise(input: &Input<'_>) -> Noise {
+    let (golden, mode) = (input.golden, input.mode);
+    let of_run = |run: &NoiseRun<'_>| -> RowResults {
+        let constructs = (run.construct, input.constructs.1);
+        let alignment = align::align(run.side, golden, constructs, &HashMap::new());
+        let rows: Vec<RowPairs> =
+            alignment.pairs.par_iter().map(|&pair| rows_of_pair(run.side, golden, pair)).collect();
+        let mut real = HashMap::new();
+        if mode == Mode::All {
+            let pairs: Vec<(usize, usize)> = rows.iter().flatten().copied().collect();
+            let measured = (run.measure)(&pairs);
+            real.extend(pairs.into_iter().zip(measured));
+        }
+        let limits = Limits::new(&input.tolerances, None);
+        let dumps = Dumps { target: run.side, golden, mode, real: &real, limits };
+        judge_records(&dumps, &alignment, &rows).rows
+    };
+    let runs: Vec<RowResults> = input.noise.iter().map(of_run).collect();
+    Noise::measured(golden, &runs)
+}
+
+/// For each precision the tolerance that would have let pass what differs by an amount.
+fn needed_tolerances(rows: &RowResults) -> Vec<(Precision, f64)> {
+    let needed = |precision: Precision| {
+        let of_precision = rows.iter().flatten().filter(|result| result.precision == precision);
+        let counted = of_precision.filter_map(|result| Some(result.error?.0.counted()));
+        counted.filter(|counted| counted.is_finite()).fold(0.0, f64::max)
+    };
+    let all = Precision::ALL.into_iter().map(|precision| (precision, needed(precision)));
+    all.filter(|(_, needed)| *needed > 0.0).collect()
 }
 
 fn has_parameters(side: &Side, record: usize) -> bool {
@@ -255,19 +344,37 @@ fn rows_as_mapped(target: &Side, mapped: &[RowPair], records: usize) -> Vec<RowP
 /// So many records that differ are listed.
 const LISTED: usize = 10;
 
-fn first_differing_records(target: &Side, judged: &[records::Judged]) -> Vec<DifferingRecord> {
-    let mut differing: Vec<&records::Judged> =
+fn first_differing_records(target: &Side, judged: &[Judged]) -> Vec<DifferingRecord> {
+    let mut differing: Vec<&Judged> =
         judged.iter().filter(|one| one.output.differs() || one.incoming().differs()).collect();
     // In the order of execution: gradients of parameters stand where their module began, and are known last.
     differing.sort_by_key(|one| one.pass);
-    differing
-        .into_iter()
-        .take(LISTED)
-        .map(|one| DifferingRecord {
-            name: target.records[one.pair.target].name.to_string(),
-            error_in: one.incoming().error,
-            error_out: one.output.error,
-            is_introduced: one.introduces(),
-        })
-        .collect()
+    differing.into_iter().take(LISTED).map(|one| listed(target, one)).collect()
+}
+
+fn listed(target: &Side, one: &Judged) -> DifferingRecord {
+    DifferingRecord {
+        name: target.records[one.pair.target].name.to_string(),
+        error_in: one.incoming().error,
+        error_out: one.output.error,
+        is_introduced: one.introduces(),
+    }
+}
+
+/// So many records that add to an error are listed.
+const AMPLIFYING: usize = 5;
+
+/// Records, innermost ones only, that give the largest multiple of the error they got, and more than is tolerated.
+fn amplifying_records(target: &Side, judged: &[Judged], parents: &[Option<usize>]) -> Vec<DifferingRecord> {
+    /// What goes in counts as so much of what is tolerated at least: beside it nothing would seem large.
+    const LEAST: f64 = 0.1;
+    let is_whole: std::collections::HashSet<usize> = parents.iter().flatten().copied().collect();
+    let gain = |one: &Judged| one.output.times_tolerated / one.incoming().times_tolerated.max(LEAST);
+    let mut amplifying: Vec<&Judged> = judged
+        .iter()
+        .filter(|one| one.output.differs() && !one.attached && !is_whole.contains(&one.pair.target))
+        .filter(|one| gain(one) > 1.0)
+        .collect();
+    amplifying.sort_by(|one, other| gain(other).total_cmp(&gain(one)));
+    amplifying.into_iter().take(AMPLIFYING).map(|one| listed(target, one)).collect()
 }

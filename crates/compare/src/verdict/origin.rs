@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use super::align::{Alignment, CallName, Pass};
 use super::errors::is_introduced;
 use super::functions::forgets_offsets;
+use super::not_comparable::is_confirmed;
 use super::parameters::{Fingerprint, fingerprint};
 use super::records::{Dumps, Judged, RowsSeen, Worst};
 use super::tolerance::Precision;
@@ -49,7 +50,7 @@ pub(super) fn find_origin(
     judged: &[Judged],
     parents: &[Option<usize>],
 ) -> Option<Origin> {
-    let candidate = first_candidate(judged, parents);
+    let candidate = first_candidate(dumps, judged, parents);
     let dtype = judged.iter().position(|one| one.dtype.is_some()).map(|first| {
         let index = innermost(first, parents, judged, |one| one.dtype.is_some());
         (index, Origin { cause: Cause::Dtype(index), evidence: judged[index].dtype.map(RowsSeen::both) })
@@ -123,18 +124,20 @@ fn first_unexplained_input(judged: &[Judged]) -> Option<usize> {
         let incoming = one.incoming();
         if one.output.differs()
             && incoming.differs()
-            && (is_introduced(incoming.error, given) || incoming.error.is_infinite() && given.is_finite())
+            && (is_introduced(incoming.counted, given.max(one.ambient))
+                || incoming.error.is_infinite() && given.is_finite())
         {
             return Some(index);
         }
-        given = given.max(one.output.error);
+        given = given.max(one.output.counted);
     }
     None
 }
 
 /// The first call that introduces an error, and of those it was made of the first one, down to the innermost.
-fn first_candidate(judged: &[Judged], parents: &[Option<usize>]) -> Option<usize> {
-    let first = judged.iter().position(Judged::introduces)?;
+fn first_candidate(dumps: &Dumps<'_>, judged: &[Judged], parents: &[Option<usize>]) -> Option<usize> {
+    let first =
+        (0..judged.len()).find(|&index| judged[index].introduces() && is_confirmed(dumps, judged, index))?;
     // Another argument before that explains it, even if at first the error is within tolerance.
     let argued = judged[..first].iter().position(Judged::argument_has_an_effect);
     Some(innermost(argued.unwrap_or(first), parents, judged, Judged::introduces))
@@ -206,7 +209,7 @@ fn forward_of_backward(dumps: &Dumps<'_>, judged: &[Judged], backward: usize) ->
     let forward = CallName { pass: Pass::Forward, ..call };
     let introduces = |one: &Judged| {
         one.output.times_tolerated > 0.1
-            && one.output.error > 10.0 * one.incoming().error
+            && one.output.counted > 10.0 * one.incoming().counted
             && name(one) == forward
     };
     judged.iter().position(introduces)
@@ -250,13 +253,16 @@ fn explain_input(
 
 /// A call that only makes an error larger leads back to the one that made it.
 fn trace_back(judged: &[Judged], index: usize, parents: &[Option<usize>]) -> usize {
-    let incoming = judged[index].incoming().error;
-    if incoming * 10.0 < judged[index].output.error {
+    let incoming = judged[index].incoming().counted;
+    if incoming * 10.0 < judged[index].output.counted {
         return index;
     }
     let introduces_it = |one: &Judged| {
         let output: Worst = one.output;
-        output.error >= incoming * 0.3 && one.incoming().error * 10.0 < output.error
+        !one.attached
+            && output.counted >= incoming * 0.3
+            && one.incoming().counted * 10.0 < output.counted
+            && is_introduced(output.counted, one.ambient)
     };
     match judged[..index].iter().position(introduces_it) {
         Some(first) => innermost(first, parents, judged, introduces_it),

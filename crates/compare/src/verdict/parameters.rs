@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 
 use msprobe_dump::hash::FastMap;
+use msprobe_dump::names::is_of_module;
 
 use super::align::{CallName, Pass};
 use super::records::{Dumps, Judged};
-use crate::side::{Leaf, Role, Scalar, ValueShape};
+use crate::side::{Leaf, Role, Scalar, Side, ValueShape};
 
 /// Gradients of parameters are known when the last call that uses them has run backward: they are results of that.
 pub(super) fn attach_parameter_gradients(dumps: &Dumps<'_>, judged: &mut [Judged]) {
@@ -55,6 +56,63 @@ pub(super) fn attach_parameter_gradients(dumps: &Dumps<'_>, judged: &mut [Judged
     for index in gone {
         judged[index].attached = true;
     }
+}
+
+/// Gradients that come into the modules of a run: what gradients of biases and of the weights of normalisations are sums of.
+pub(super) struct SummedGradients<'a> {
+    /// By module: squared norms of all calls, and elements of one.
+    incoming: FastMap<&'a str, (f64, f64)>,
+}
+
+impl<'a> SummedGradients<'a> {
+    pub(super) fn of(side: &'a Side) -> SummedGradients<'a> {
+        let mut incoming: FastMap<&str, (f64, f64)> = FastMap::default();
+        for (index, record) in side.records.iter().enumerate() {
+            let call = CallName::of(&record.name);
+            if call.pass != Pass::Backward || !is_of_module(&record.name) {
+                continue;
+            }
+            if let Some((norm, count)) = largest_input(side.rows_of(index)) {
+                let (squares, elements) = incoming.entry(call.base).or_default();
+                *squares += norm * norm;
+                *elements = elements.max(count);
+            }
+        }
+        SummedGradients { incoming }
+    }
+
+    /// What a sum over all tokens has for its size if its terms do not cancel. Where they do, as in the bias of a key
+    /// projection, what is left is rounding, and counts beside this.
+    pub(super) fn natural_size(&self, record: &str, gradient: &Leaf) -> f64 {
+        let incoming = self.incoming.get(CallName::of(record).base).copied();
+        incoming.map_or(0.0, |incoming| size_of_sum(incoming, gradient))
+    }
+}
+
+/// As [`SummedGradients::natural_size`], of the backward of one call.
+pub(super) fn natural_size_of_sum(values: &[Leaf], gradient: &Leaf) -> f64 {
+    largest_input(values).map_or(0.0, |(norm, count)| size_of_sum((norm * norm, count), gradient))
+}
+
+/// Norm and number of elements of the largest tensor that goes in.
+fn largest_input(values: &[Leaf]) -> Option<(f64, f64)> {
+    values
+        .iter()
+        .filter(|leaf| leaf.role == Role::Input)
+        .filter_map(|leaf| Some((leaf.statistics[3].number()?, elements(leaf)?)))
+        .filter(|(norm, _)| norm.is_finite())
+        .max_by(|one, other| one.1.total_cmp(&other.1))
+}
+
+fn size_of_sum((squares, elements): (f64, f64), gradient: &Leaf) -> f64 {
+    let Some(sizes) = gradient.shape.sizes().filter(|sizes| sizes.len() == 1) else { return 0.0 };
+    let count = sizes[0] as f64;
+    let is_sum_over_tokens = count > 0.0 && elements > count && elements % count == 0.0;
+    if is_sum_over_tokens { (squares / count).sqrt() } else { 0.0 }
+}
+
+fn elements(leaf: &Leaf) -> Option<f64> {
+    Some(leaf.shape.sizes()?.iter().map(|&size| size as f64).product())
 }
 
 /// Modules that have a parameter in common with a module, by name; only where there are others.

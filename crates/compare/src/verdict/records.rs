@@ -6,11 +6,15 @@ use msprobe_dump::hash::FastMap;
 
 use super::align::{Alignment, CallName, Pass, RecordPair};
 use super::asides::{AsideKind, Asides};
-use super::errors::{self, RowError};
-use super::functions::{is_uninitialised, tells_of_the_machine};
+use super::errors::{self, Measure, RowError, Weights};
+use super::functions::{chooses, is_uninitialised, tells_of_the_machine};
 use super::gaps::{Gap, GapKind, Gaps};
-use super::parameters::attach_parameter_gradients;
-use super::tolerance::{Precision, Tolerances};
+use super::limits::{Conditioning, Limit, LimitOrigin, Limits};
+use super::not_comparable::{is_made_in_another_way, tell_what_is_made_in_another_way};
+use super::parameters::{SummedGradients, attach_parameter_gradients, natural_size_of_sum};
+use super::scale::{Scale, other_float};
+use super::tolerance::Precision;
+use super::update::Update;
 use crate::Mode;
 use crate::metrics::TensorComparison;
 use crate::pairing::MatchMethod;
@@ -21,6 +25,8 @@ use crate::side::{Leaf, Role, Side, Which};
 pub(super) struct Worst {
     /// Error as a share of the size of the values.
     pub(super) error: f64,
+    /// How much of it counts, on one scale for all statistics.
+    pub(super) counted: f64,
     /// Error in multiples of what is tolerated.
     pub(super) times_tolerated: f64,
     /// The rows, if any differ.
@@ -48,10 +54,10 @@ impl RowsSeen {
 }
 
 impl Worst {
-    fn take(&mut self, error: f64, tolerance: f64, rows: RowsSeen) {
-        let times_tolerated = if error == 0.0 { 0.0 } else { error / tolerance };
+    fn take(&mut self, RowError { error, weight, .. }: RowError, tolerated: f64, rows: RowsSeen) {
+        let times_tolerated = if error == 0.0 { 0.0 } else { error / tolerated };
         if times_tolerated > self.times_tolerated {
-            *self = Worst { error, times_tolerated, rows: Some(rows) };
+            *self = Worst { error, counted: error * weight, times_tolerated, rows: Some(rows) };
         }
     }
 
@@ -83,6 +89,12 @@ pub(super) struct Judged {
     pub(super) equal: bool,
     /// Whether it is judged with the backward call of its module.
     pub(super) attached: bool,
+    /// Whether both sides make it in ways that cannot be put side by side.
+    pub(super) is_not_comparable: bool,
+    /// Whether it divides by values that are nothing but rounding.
+    divides_by_residue: bool,
+    /// Noise that is in all values by now, as far as results before it show; 0 where float types are fine.
+    pub(super) ambient: f64,
 }
 
 impl Judged {
@@ -97,7 +109,7 @@ impl Judged {
         !self.attached
             && self.output.differs()
             && !incoming.differs()
-            && errors::is_introduced(self.output.error, incoming.error)
+            && errors::is_introduced(self.output.counted, incoming.counted.max(self.ambient))
     }
 }
 
@@ -105,7 +117,7 @@ impl Judged {
     /// Whether it was called with another argument, and gives something else for it, however little.
     pub(super) fn argument_has_an_effect(&self) -> bool {
         let incoming = self.incoming();
-        self.argument.is_some() && !incoming.differs() && self.output.error > incoming.error
+        self.argument.is_some() && !incoming.differs() && self.output.counted > incoming.counted
     }
 }
 
@@ -113,8 +125,10 @@ impl Judged {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct RowResult {
     pub(super) golden: usize,
+    /// By which tolerance it is judged.
+    pub(super) precision: Precision,
     /// How far apart they are, and how far they may be; none if nobody can tell.
-    pub(super) error: Option<(RowError, f64)>,
+    pub(super) error: Option<(RowError, Limit)>,
     /// Why they could not be compared, or not fully.
     pub(super) gap: Option<GapKind>,
     /// Whether all that was recorded of them is the same.
@@ -144,7 +158,7 @@ pub(super) struct Dumps<'a> {
     pub(super) golden: &'a Side,
     pub(super) mode: Mode,
     pub(super) real: &'a HashMap<(usize, usize), TensorComparison>,
-    pub(super) tolerances: &'a Tolerances,
+    pub(super) limits: Limits<'a>,
 }
 
 impl Dumps<'_> {
@@ -177,14 +191,12 @@ pub(super) fn rows_of_pair(target: &Side, golden: &Side, pair: RecordPair) -> Ro
 /// Judges every pair, in the order of the target. Gradients of parameters count as results of the backward call of
 /// their module.
 pub(super) fn judge_records(dumps: &Dumps<'_>, alignment: &Alignment, rows: &[RowPairs]) -> JudgedRecords {
-    let scale = Scale {
-        gradient_floor: gradient_floor(dumps),
-        coarsest: Precision::Exact,
-        other_precision: runs_have_other_precision(dumps, rows),
-    };
     let mut judge = Judge {
         dumps,
-        scale,
+        scale: Scale::new(dumps, rows),
+        sums: SummedGradients::of(dumps.golden),
+        update: Update::of(dumps.golden),
+        after_jump: false,
         rows: vec![None; dumps.target.rows.len()],
         gaps: Gaps::default(),
         asides: Asides::default(),
@@ -196,63 +208,32 @@ pub(super) fn judge_records(dumps: &Dumps<'_>, alignment: &Alignment, rows: &[Ro
             judge.gaps.add(GapKind::Unpaired, || Gap::only_on(which, GapKind::Unpaired, name));
         }
     }
-    let mut judged: Vec<Judged> =
-        alignment.pairs.iter().zip(rows).map(|(&pair, rows)| judge.pair(pair, rows)).collect();
-    let Judge { rows, gaps, asides, .. } = judge;
+    let mut judged: Vec<Option<Judged>> = vec![None; alignment.pairs.len()];
+    // Gradients of parameters stand where their module began, and come last.
+    for gradients in [false, true] {
+        for ((judged, &pair), rows) in judged.iter_mut().zip(&alignment.pairs).zip(rows) {
+            let name = &dumps.target.records[pair.target].name;
+            if (CallName::of(name).pass == Pass::ParametersGrad) == gradients {
+                *judged = Some(judge.pair(pair, rows));
+            }
+        }
+    }
+    let mut judged: Vec<Judged> = judged.into_iter().flatten().collect();
+    let Judge { rows, mut gaps, mut asides, .. } = judge;
     attach_parameter_gradients(dumps, &mut judged);
+    tell_what_is_made_in_another_way(dumps, &judged, &mut gaps, &mut asides);
+    note_ambient_noise(&rows, &mut judged);
     JudgedRecords { judged, rows, gaps, asides }
-}
-
-/// By what rows are judged, as it is known up to a record.
-struct Scale {
-    gradient_floor: f64,
-    /// Coarsest float type the golden run has used so far: its rounding is in everything that follows.
-    coarsest: Precision,
-    /// Whether one run as a whole has another float type, which then is no finding.
-    other_precision: bool,
-}
-
-impl Scale {
-    fn precision(&mut self, target: &Leaf, golden: &Leaf) -> Precision {
-        let (own, other) = (Precision::of(golden), Precision::of(target));
-        if own == Precision::Exact || other == Precision::Exact {
-            return own.max(other);
-        }
-        let (coarser, finer) = (own.max(other), own.min(other));
-        // Another float type of one call is a finding by itself, and no reason to tolerate more from there on.
-        self.coarsest = self.coarsest.max(if self.other_precision { coarser } else { finer });
-        self.coarsest
-    }
-}
-
-fn other_float(target: &Leaf, golden: &Leaf) -> bool {
-    let (own, other) = (Precision::of(golden), Precision::of(target));
-    own != other && own != Precision::Exact && other != Precision::Exact
-}
-
-fn runs_have_other_precision(dumps: &Dumps<'_>, rows: &[RowPairs]) -> bool {
-    let (mut floats, mut other) = (0_usize, 0_usize);
-    for &(row, partner) in rows.iter().flatten() {
-        let (target, golden) = (&dumps.target.rows[row], &dumps.golden.rows[partner]);
-        if target.is_tensor() && Precision::of(golden) != Precision::Exact {
-            floats += 1;
-            other += usize::from(other_float(target, golden));
-        }
-    }
-    other * 4 > floats
-}
-
-/// Gradients below this are what is left of larger ones that cancel: their digits mean nothing.
-fn gradient_floor(dumps: &Dumps<'_>) -> f64 {
-    let rows = dumps.golden.rows.iter().chain(&dumps.target.rows);
-    let gradients = rows.filter(|row| row.role == Role::ParametersGrad);
-    1e-4 * gradients.filter_map(errors::size_of).fold(0.0, f64::max)
 }
 
 /// Goes through the pairs and gathers what it finds.
 struct Judge<'a> {
     dumps: &'a Dumps<'a>,
     scale: Scale,
+    sums: SummedGradients<'a>,
+    update: Update<'a>,
+    /// Whether elements of gradients went the other way at a threshold.
+    after_jump: bool,
     rows: RowResults,
     gaps: Gaps,
     asides: Asides,
@@ -273,6 +254,13 @@ impl Judge<'_> {
             values: rows.len(),
             equal: record.rest == partner.rest,
             attached: false,
+            is_not_comparable: is_made_in_another_way(dumps, pair, rows),
+            divides_by_residue: self.update.divides_by_residue(
+                pair.golden,
+                &partner.name,
+                dumps.golden.rows_of(pair.golden),
+            ),
+            ambient: 0.0,
         };
         if !judged.equal && record.rows.len() == rows.len() && partner.rows.len() == rows.len() {
             self.asides.add(AsideKind::Fields, || record.name.to_string());
@@ -288,6 +276,21 @@ impl Judge<'_> {
                         .to_owned(),
             });
         }
+        if judged.is_not_comparable {
+            judged.equal = false;
+            for &(row, golden) in rows {
+                let precision = Precision::of(&dumps.golden.rows[golden]);
+                self.rows[row] = Some(RowResult {
+                    golden,
+                    precision,
+                    error: None,
+                    gap: None,
+                    same: false,
+                    is_not_judged: true,
+                });
+            }
+            return judged;
+        }
         let incoming_size = incoming_size(dumps, rows);
         for &rows in rows {
             self.row(&mut judged, rows, incoming_size);
@@ -300,9 +303,10 @@ impl Judge<'_> {
         let dumps = self.dumps;
         let (target, golden) = (&dumps.target.rows[row], &dumps.golden.rows[other]);
         let name = &dumps.target.records[judged.pair.target].name;
+        let golden_name = &dumps.golden.records[judged.pair.golden].name;
         let mut same = target.digest == golden.digest;
         if judged.argument.is_none()
-            && errors::arguments_differ(target, golden, dumps.tolerances.of(Precision::Single))
+            && errors::arguments_differ(target, golden, dumps.limits.tolerances.of(Precision::Single))
         {
             judged.argument = Some((row, other));
         }
@@ -310,28 +314,61 @@ impl Judge<'_> {
         let is_result =
             judged.pass == Pass::Other || matches!(target.role, Role::Output | Role::ParametersGrad);
         let floor = match (judged.pass, target.role) {
-            (Pass::ParametersGrad, _) => self.scale.gradient_floor,
-            (Pass::Backward, Role::Output) => 1e-3 * incoming_size,
+            (Pass::ParametersGrad, _) => self.scale.gradient_floor.max(self.sums.natural_size(name, golden)),
+            (Pass::Backward, Role::Output) => {
+                let incoming = dumps.golden.rows_of(judged.pair.golden);
+                (1e-3 * incoming_size).max(natural_size_of_sum(incoming, golden))
+            }
             // Beside what else goes in: a bias can be nothing but the rounding of its gradients.
             (_, Role::Input | Role::Parameters) => 1e-2 * incoming_size,
             _ => 0.0,
         };
-        let real = dumps.real.get(&(row, other));
-        let compared = errors::compare_values(dumps.mode, target, golden, real, floor, is_result);
+        let floor = floor.max(self.update.floor(judged.pair.golden, golden_name, golden));
+        let precision = match self.scale.precision(target, golden) {
+            // Numbers of things that floats decide: a tie may go the other way.
+            Precision::Exact if target.role == Role::Output && chooses(name) => self.scale.coarsest,
+            precision => precision,
+        };
+        // The optimizer works on gradients.
+        let pass =
+            if self.update.has(judged.pair.golden, golden_name) { Pass::Backward } else { judged.pass };
+        let conditioning = Conditioning::of(pass, name, target.role, self.after_jump);
+        let limit = dumps.limits.of(other, precision, conditioning);
+        let compared = errors::compare_values(
+            target,
+            golden,
+            Measure {
+                mode: dumps.mode,
+                real: dumps.real.get(&(row, other)),
+                floor,
+                is_result,
+                weights: match limit.origin {
+                    // What the user says holds for each statistic.
+                    LimitOrigin::Asked => Weights::EQUAL,
+                    LimitOrigin::Rounding | LimitOrigin::Noise => conditioning.weights(precision, golden),
+                },
+            },
+        );
         // What `empty` and its like return was never computed, and what tells of the machine was not either.
-        let counts = !(target.role == Role::Output && (is_uninitialised(name) || tells_of_the_machine(name)));
+        let counts = target.role != Role::Output
+            || !(is_uninitialised(name) || tells_of_the_machine(name) || judged.divides_by_residue);
         let elements_differ = compared.error.is_some_and(|error| error.error != 0.0);
         same &= !elements_differ;
-        let tolerance = self.scale.precision(target, golden);
-        let error = compared.error.filter(|_| counts).map(|error| (error, dumps.tolerances.of(tolerance)));
-        if let Some((error, tolerance)) = error {
+        let error = compared.error.filter(|_| counts).map(|error| {
+            let tolerated = if error.weight > 0.0 { limit.tolerated / error.weight } else { limit.tolerated };
+            (error, Limit { tolerated, ..limit })
+        });
+        if let Some((error, limit)) = error {
+            self.after_jump |= judged.pass == Pass::Backward
+                && conditioning == Conditioning::Jumps
+                && error.counted() > dumps.limits.tolerances.of(precision);
             let worst = match target.role {
                 _ if judged.pass == Pass::Other => &mut judged.output,
                 Role::Input => &mut judged.input,
                 Role::Parameters => &mut judged.parameters,
                 Role::Output | Role::ParametersGrad => &mut judged.output,
             };
-            worst.take(error.error, tolerance, RowsSeen::both((row, other)));
+            worst.take(error, limit.tolerated, RowsSeen::both((row, other)));
             if judged.dtype.is_none() && !self.scale.other_precision && other_float(target, golden) {
                 judged.dtype = Some((row, other));
             }
@@ -353,6 +390,7 @@ impl Judge<'_> {
         judged.equal &= same;
         self.rows[row] = Some(RowResult {
             golden: other,
+            precision,
             error,
             gap,
             same,
@@ -386,9 +424,23 @@ impl Judge<'_> {
                 let leaf = &dumps.side(which).rows[row];
                 self.gaps.add(GapKind::Unpaired, || Gap::only_on(which, GapKind::Unpaired, &leaf.name));
                 if counts && is_result(leaf) {
-                    judged.output.take(f64::INFINITY, 1.0, RowsSeen::one(which, row));
+                    judged.output.take(RowError::MISSING, 1.0, RowsSeen::one(which, row));
                 }
             }
+        }
+    }
+}
+
+/// What went before tells how much noise is in everything: the statistics of what goes into a call may agree by chance
+/// where its elements do not. Fine float types have none worth telling.
+fn note_ambient_noise(rows: &RowResults, judged: &mut [Judged]) {
+    let mut ambient: f64 = 0.0;
+    for one in judged.iter_mut().filter(|one| !one.attached) {
+        one.ambient = ambient;
+        let result = one.output.rows.and_then(|seen| rows[seen.target?]);
+        let is_coarse = result.is_some_and(|result| result.precision.is_coarse());
+        if is_coarse && !one.output.differs() {
+            ambient = ambient.max(one.output.counted);
         }
     }
 }

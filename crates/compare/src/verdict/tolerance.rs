@@ -8,7 +8,7 @@ use crate::error::{Code, CompareError};
 use crate::side::{Leaf, Scalar, ValueKind};
 
 /// Classes of dtypes with a tolerance of their own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Precision {
     /// Integers and bools: equal or not.
     Exact,
@@ -44,6 +44,23 @@ impl Precision {
             Precision::Half => "float16",
             Precision::Brain => "bfloat16",
             Precision::Eight => "float8",
+        }
+    }
+
+    /// Whether one rounding step is more than most faults make.
+    pub(super) fn is_coarse(self) -> bool {
+        self >= Precision::Half
+    }
+
+    /// How far two neighbours are apart, as a share of them.
+    pub(super) fn rounding_step(self) -> f64 {
+        match self {
+            Precision::Exact => 0.0,
+            Precision::Double => f64::EPSILON,
+            Precision::Single => f64::from(f32::EPSILON),
+            Precision::Half => 9.765_625e-4,
+            Precision::Brain => 7.812_5e-3,
+            Precision::Eight => 0.125,
         }
     }
 
@@ -84,19 +101,28 @@ pub(super) fn are_of_one_kind(target: &Leaf, golden: &Leaf) -> bool {
 
 /// A tolerance for each precision.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Tolerances([f64; 6]);
+pub struct Tolerances {
+    shares: [f64; 6],
+    /// Which of them the user asked for.
+    asked: [bool; 6],
+}
 
 impl Default for Tolerances {
     /// Above what the order of summation does to a value, below what a wrong digit of the format does.
     fn default() -> Tolerances {
-        Tolerances([0.0, 1e-9, 3e-5, 2e-3, 8e-3, 6.25e-2])
+        Tolerances { shares: [0.0, 1e-9, 3e-5, 2e-3, 8e-3, 6.25e-2], asked: [false; 6] }
     }
 }
 
 impl Tolerances {
     /// That of a precision.
     pub fn of(&self, precision: Precision) -> f64 {
-        self.0[precision as usize]
+        self.shares[precision as usize]
+    }
+
+    /// Whether the user asked for it.
+    pub(super) fn is_asked(&self, precision: Precision) -> bool {
+        self.asked[precision as usize]
     }
 
     /// Each with its name.
@@ -121,11 +147,14 @@ impl Tolerances {
                 return Err(wrong());
             }
             if name.is_empty() {
-                self.0[1..].fill(value);
+                self.shares[1..].fill(value);
+                self.asked[1..].fill(true);
                 continue;
             }
             let precision = Precision::ALL.into_iter().find(|precision| precision.as_str() == name.trim());
-            self.0[precision.ok_or_else(wrong)? as usize] = value;
+            let precision = precision.ok_or_else(wrong)?;
+            self.shares[precision as usize] = value;
+            self.asked[precision as usize] = true;
         }
         Ok(self)
     }

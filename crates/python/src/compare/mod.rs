@@ -39,6 +39,7 @@ pub(crate) struct PyOptions {
     log_rows: bool,
     first_difference: bool,
     tolerance: String,
+    noise: Vec<PathBuf>,
     allow_incomplete: String,
 }
 
@@ -102,6 +103,7 @@ impl PyOptions {
             first_difference: self.first_difference,
             // Filled in where a wrong one can be logged.
             tolerances: Tolerances::default(),
+            noise: self.noise,
             allowed: Allowed::default(),
         })
     }

@@ -43,6 +43,12 @@ impl Outcome {
     pub fn sections(&self, width: usize) -> Vec<Section> {
         let Some((_, verdict)) = self.overall() else { return Vec::new() };
         let mut sections = vec![Section::lines("Different beside the numbers", verdict.aside_lines())];
+        if !verdict.amplifying.is_empty() {
+            sections.push(Section::lines(
+                "Records that add most to the error",
+                differing_records(&verdict.amplifying, width.max(NARROWEST)),
+            ));
+        }
         if verdict.status.is_difference() && !verdict.first_differing.is_empty() {
             sections.push(Section::lines(
                 differing_records_title(&verdict),

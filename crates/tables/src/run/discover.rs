@@ -261,6 +261,22 @@ pub fn find_dump(path: &Path, console: &dyn Console) -> Result<PathBuf, CompareE
     }
 }
 
+/// The dump of a run that belongs to a dump of the golden run: of the same step and rank, or the only one there is.
+pub(super) fn noise_dump(run: &Path, golden: &Path, console: &dyn Console) -> Result<PathBuf, CompareError> {
+    if run.is_file() {
+        return Ok(run.to_owned());
+    }
+    let names: Vec<_> = golden.components().collect();
+    // As deep as steps and ranks go.
+    for depth in (1..=names.len().min(LEVELS.len() + 1)).rev() {
+        let dump = run.join(names[names.len() - depth..].iter().collect::<PathBuf>());
+        if dump.is_file() {
+            return Ok(dump);
+        }
+    }
+    find_dump(&run.join(golden.file_name().unwrap_or_default()), console)
+}
+
 /// More candidates than this help nobody.
 const MAX_CANDIDATES: usize = 16;
 

@@ -29,6 +29,8 @@ pub(super) fn verdict_json(verdict: &Verdict) -> Value {
         "evidence": culprit.map(|culprit| evidence_json(&culprit.evidence, verdict.mode)),
         "match_method": culprit.map(|culprit| culprit.method.as_str()),
         "tolerances": tolerances_json(&verdict.tolerances),
+        "tolerances_needed": needed_json(verdict),
+        "noise_runs": verdict.noise_runs,
         "finding": culprit.map(|culprit| culprit.finding.as_str()),
         "bench_culprit": culprit.and_then(|culprit| culprit.golden_name.as_ref()),
         "changed_before": culprit.and_then(|culprit| culprit.next.as_ref()),
@@ -50,6 +52,12 @@ pub(super) fn verdict_json(verdict: &Verdict) -> Value {
 /// What was tolerated, by dtype.
 pub(super) fn tolerances_json(tolerances: &Tolerances) -> Map<String, Value> {
     tolerances.named().map(|(name, value)| (name.to_owned(), value.into())).collect()
+}
+
+/// What would have let everything pass that differs by an amount, by dtype.
+fn needed_json(verdict: &Verdict) -> Map<String, Value> {
+    let needed = verdict.needed_tolerances.iter();
+    needed.map(|(precision, share)| (precision.as_str().to_owned(), json_number(*share))).collect()
 }
 
 /// The member `incomplete` of verdict.json: what could not be compared, by kind.

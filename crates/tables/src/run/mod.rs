@@ -95,6 +95,8 @@ pub struct Options {
     pub first_difference: bool,
     /// What the verdict tolerates.
     pub tolerances: Tolerances,
+    /// Further runs of the golden side, which show what is noise: dump files, or directories laid out as the golden one.
+    pub noise: Vec<PathBuf>,
     /// What may be left out of the comparison.
     pub allowed: Allowed,
 }

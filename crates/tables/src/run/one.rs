@@ -7,14 +7,14 @@ use msprobe_compare::Mode;
 use msprobe_compare::metrics::{TensorComparison, compare_tensors, compare_tensors_widened};
 use msprobe_compare::pairing::{MatchMethod, RowPair};
 use msprobe_compare::side::{Construct, FileKind, Side, Stacks, read_construct};
-use msprobe_compare::verdict::{self, Judgement, Verdict};
+use msprobe_compare::verdict::{self, Judgement, NoiseRun, Verdict};
 use msprobe_report::console::Console;
 use msprobe_report::error::CompareError;
 use msprobe_report::paths::{make_directory, publish_stamped, timestamp};
 
 use super::outcome::{Part, scope_of};
 use super::reports::{Report, write_reports};
-use super::setup::{check_records, check_tensors, passed_over, read_both, read_stacks};
+use super::setup::{check_records, check_tensors, passed_over, read_both, read_noise, read_stacks};
 use super::{DataMapping, Form, MappingChoice, Options};
 use crate::advisor::advice;
 use crate::highlight::Highlights;
@@ -46,8 +46,16 @@ pub fn compare_files(
         return Ok((Part::new((&target.path, &golden.path), verdict, Vec::new()), Vec::new()));
     }
     let keys = resolve_keys(&target, &golden, options, console)?;
-    let comparison =
-        Comparison { target: &target, golden: &golden, mode, stacks: stacks.as_ref(), keys, options };
+    let noise = read_noise(&golden, mode, options, console).map_err(CompareError::in_setup)?;
+    let comparison = Comparison {
+        target: &target,
+        golden: &golden,
+        noise: &noise,
+        mode,
+        stacks: stacks.as_ref(),
+        keys,
+        options,
+    };
     match options.form {
         Form::Old => comparison.old_form(suffix, console),
         Form::Newest => comparison.newest_form(suffix, console),
@@ -94,6 +102,8 @@ fn source(choice: &MappingChoice) -> MappingSource<'_> {
 struct Comparison<'a> {
     target: &'a Side,
     golden: &'a Side,
+    /// Further runs of the golden side.
+    noise: &'a [Side],
     mode: Mode,
     stacks: Option<&'a Stacks>,
     keys: Keys,
@@ -221,31 +231,20 @@ impl Comparison<'_> {
         real: HashMap<(usize, usize), TensorComparison>,
         console: &dyn Console,
     ) -> Judgement {
-        let beside = |side: &Side| {
-            let path = side.directory().join("construct.json");
-            if path.symlink_metadata().is_err() {
-                return Construct::default();
-            }
-            read_construct(&path).unwrap_or_else(|error| {
-                passed_over(&path, &error, console);
-                Construct::default()
-            })
-        };
-        let constructs = (beside(self.target), beside(self.golden));
-        // Pairs the table does not have are measured as those it has.
-        let measure = |rows: &[(usize, usize)]| {
-            let pair =
-                |&(target, golden)| RowPair { target, golden: Ok(golden), method: MatchMethod::Aligned };
-            let pairs: Vec<RowPair> = rows.iter().map(pair).collect();
-            let sides = (self.target, self.golden);
-            let is_old = self.options.form == Form::Old;
-            let compare = if is_old { compare_tensors } else { compare_tensors_widened };
-            let (measured, _) = compare_tensor_files(compare, sides, &pairs, false, console);
-            if is_old {
-                warn_of_rows_not_judged(&measured, console);
-            }
-            measured
-        };
+        let constructs = (construct_beside(self.target, console), construct_beside(self.golden, console));
+        let measure = |rows: &[(usize, usize)]| self.measure(self.target, rows, console);
+        let noise: Vec<(&Side, Construct)> =
+            self.noise.iter().map(|side| (side, construct_beside(side, console))).collect();
+        let measures: Vec<_> = self
+            .noise
+            .iter()
+            .map(|side| move |rows: &[(usize, usize)]| self.measure(side, rows, console))
+            .collect();
+        let noise: Vec<NoiseRun<'_>> = noise
+            .iter()
+            .zip(&measures)
+            .map(|((side, construct), measure)| NoiseRun { side, construct, measure })
+            .collect();
         verdict::judge(verdict::Input {
             target: self.target,
             golden: self.golden,
@@ -256,7 +255,37 @@ impl Comparison<'_> {
             constructs: (&constructs.0, &constructs.1),
             stacks: self.stacks,
             tolerances: self.options.tolerances,
+            noise: &noise,
             allowed: self.options.allowed,
         })
     }
+
+    /// Pairs the table does not have are measured as those it has.
+    fn measure(
+        &self,
+        target: &Side,
+        rows: &[(usize, usize)],
+        console: &dyn Console,
+    ) -> Vec<TensorComparison> {
+        let pair = |&(target, golden)| RowPair { target, golden: Ok(golden), method: MatchMethod::Aligned };
+        let pairs: Vec<RowPair> = rows.iter().map(pair).collect();
+        let is_old = self.options.form == Form::Old;
+        let compare = if is_old { compare_tensors } else { compare_tensors_widened };
+        let (measured, _) = compare_tensor_files(compare, (target, self.golden), &pairs, false, console);
+        if is_old {
+            warn_of_rows_not_judged(&measured, console);
+        }
+        measured
+    }
+}
+
+fn construct_beside(side: &Side, console: &dyn Console) -> Construct {
+    let path = side.directory().join("construct.json");
+    if path.symlink_metadata().is_err() {
+        return Construct::default();
+    }
+    read_construct(&path).unwrap_or_else(|error| {
+        passed_over(&path, &error, console);
+        Construct::default()
+    })
 }

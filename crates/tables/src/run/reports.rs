@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use msprobe_compare::pairing::RowPair;
 use msprobe_compare::side::{Side, Stacks};
-use msprobe_compare::verdict::{GoldenOnly, Judgement, RowDetail, RowOrigin};
+use msprobe_compare::verdict::{GoldenOnly, Judgement, NOISE_FACTOR, RowDetail, RowOrigin};
 use msprobe_report::answer::{Answer, Scope};
 use msprobe_report::error::CompareError;
 use msprobe_report::paths::publish_stamped;
@@ -37,12 +37,14 @@ pub(super) struct Report<'a> {
     pub(super) scope: Scope,
 }
 
-const DETAIL_HEADERS: [&str; 8] = [
+const DETAIL_HEADERS: [&str; 10] = [
     "Match Method",
     "Aligned Bench Name",
     "Unmatched Reason",
     "Difference",
     "Error",
+    "Tolerated Error",
+    "Limit Origin",
     "Inherited Error",
     "Introduced Error",
     "Error Origin",
@@ -199,6 +201,16 @@ impl Report<'_> {
         let tolerances: Vec<String> =
             verdict.tolerances.named().map(|(name, value)| format!("{name} {value:e}")).collect();
         add("Tolerances", tolerances.join(", "));
+        let needed = verdict.needed_tolerances.iter();
+        let needed: Vec<String> =
+            needed.map(|(precision, share)| format!("{} {share:.1e}", precision.as_str())).collect();
+        if !needed.is_empty() {
+            add("Tolerances That Would Have Passed", needed.join(", "));
+        }
+        if verdict.noise_runs > 0 {
+            let runs = verdict.noise_runs;
+            add("Noise", format!("measured in {runs} further runs of the bench side, times {NOISE_FACTOR}"));
+        }
         add("NPU Dump", self.target.path.display().to_string());
         add("Bench Dump", self.golden.path.display().to_string());
         facts
@@ -229,12 +241,15 @@ impl Report<'_> {
         match detail {
             Some(detail) => {
                 sink.text(if detail.error == 0.0 { "none" } else { detail.kind.as_str() });
-                for value in [detail.error, detail.inherited, detail.introduced()] {
+                Infinities::Workbook.number(detail.error, sink);
+                Infinities::Workbook.number(detail.limit.tolerated, sink);
+                sink.text(detail.limit.origin.as_str());
+                for value in [detail.inherited, detail.introduced()] {
                     Infinities::Workbook.number(value, sink);
                 }
                 sink.text(detail.origin.as_str());
             }
-            None => (0..5).for_each(|_| sink.empty()),
+            None => (0..7).for_each(|_| sink.empty()),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What has to be right before anything is compared.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use msprobe_compare::Mode;
 use msprobe_compare::side::{FileKind, Side, Stacks, Which, read_side};
@@ -8,6 +8,7 @@ use msprobe_report::console::Console;
 use msprobe_report::error::{Code, CompareError};
 use msprobe_report::paths::check_exists;
 
+use super::discover::noise_dump;
 use super::{Options, StackSource};
 
 /// Reads both dumps and finds out what can be compared.
@@ -27,6 +28,36 @@ pub(super) fn read_both(
     let (target, golden) = (target?, golden?);
     let mode = mode_of(&target, &golden)?;
     Ok((target, golden, mode))
+}
+
+/// Reads the further runs of the golden side. They have to hold what the golden run holds.
+pub(super) fn read_noise(
+    golden: &Side,
+    mode: Mode,
+    options: &Options,
+    console: &dyn Console,
+) -> Result<Vec<Side>, CompareError> {
+    let read = |run: &PathBuf| {
+        let mut side = read_side(&noise_dump(run, &golden.path, console)?, Which::Golden, console)?;
+        if side.path.canonicalize().ok() == golden.path.canonicalize().ok() {
+            let message = format!("{} is the bench run itself and shows no noise", side.path.display());
+            return Err(CompareError::new(Code::InvalidParam, message)
+                .with_hint("--noise takes another run of the bench side"));
+        }
+        if mode_of(&side, golden)? == Mode::All {
+            check_exists(&side.tensor_dir())?;
+        }
+        match side.fault.take() {
+            Some(fault) => Err(fault),
+            None => Ok(side),
+        }
+    };
+    if mode == Mode::Md5 && !options.noise.is_empty() {
+        let message = "checksums are equal or not: no noise can be measured of them";
+        return Err(CompareError::new(Code::InvalidParam, message)
+            .with_hint("collect all runs with \"summary_mode\": \"statistics\", or leave --noise out"));
+    }
+    options.noise.iter().map(read).collect()
 }
 
 fn check_names(target: &Path, golden: &Path) -> Result<(), CompareError> {

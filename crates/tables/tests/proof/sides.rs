@@ -22,6 +22,7 @@ pub(crate) fn options(output: &Path, stack: StackSource, allowed: Allowed) -> Op
         log_rows: false,
         first_difference: false,
         tolerances: Tolerances::default(),
+        noise: Vec::new(),
         allowed,
     }
 }

@@ -33,6 +33,7 @@ class Options(TypedDict):
     log_rows: bool
     first_difference: bool
     tolerance: str
+    noise: list[str]
     allow_incomplete: str
 
 
@@ -153,6 +154,12 @@ def tolerance(logger: Logger, value: float | str | Mapping[str, float] | None) -
     raise refuse(logger, CompareException.INVALID_PARAM_ERROR, message)
 
 
+def noise(logger: Logger, value: object) -> list[str]:
+    """Further runs of the bench side: a path, or a list of paths."""
+    runs = value if isinstance(value, (list, tuple)) else [] if value is None else [value]
+    return [check_path(logger, run, "noise") for run in runs]
+
+
 def allow_incomplete(logger: Logger, value: str | Iterable[str] | None) -> str:
     """What may be left out of the comparison: names in a list, or in one text with commas between them."""
     if value is None or isinstance(value, str):
@@ -197,5 +204,6 @@ def collect_options(
         if form == "newest"
         else False,
         tolerance=tolerance(logger, kwargs.get("tolerance")),
+        noise=noise(logger, kwargs.get("noise")),
         allow_incomplete=allow_incomplete(logger, kwargs.get("allow_incomplete")),
     )

@@ -25,7 +25,8 @@ def compare(input_param: dict[str, Any], output_path: str, **kwargs: Any) -> Non
     - ``suffix`` (""): put into the names of the results;
     - ``formats`` (("xlsx",)): some of xlsx, csv, json, html;
     - ``tolerance`` (None): what the verdict tolerates, one number for all floats or a dict such as
-      ``{"float32": 1e-3, "bfloat16": 0.02}``.
+      ``{"float32": 1e-3, "bfloat16": 0.02}``;
+    - ``noise`` (None): a further run of the bench side, or a list of them, that shows how much is noise.
 
     The verdict is printed, and written to verdict.json; differences raise nothing. What cannot be compared
     raises ``CompareException``, broken JSON ``RuntimeError``, another type of ``data_mapping`` ``TypeError``.
@@ -42,7 +43,7 @@ def pt_compare(input_param: dict[str, Any], output_path: str, **kwargs: Any) -> 
 
     Keyword arguments, others are ignored: ``fuzzy_match`` (False), ``data_mapping``, ``cell_mapping``,
     ``suffix`` (files only), ``first_diff_analyze`` (False; directories: the first difference across ranks),
-    ``is_print_compare_log`` (False), ``formats`` (("csv",)), ``tolerance`` (None). The rest is as in
+    ``is_print_compare_log`` (False), ``formats`` (("csv",)), ``tolerance`` (None), ``noise`` (None). The rest is as in
     ``compare``.
     """
     compare_newest(logger, input_param, output_path, kwargs, mappings=("cell_mapping",))
