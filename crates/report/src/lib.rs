@@ -40,7 +40,6 @@ pub use self::visible::{Visible, write_visible_lines};
 pub use self::words::{counted, some_of};
 pub use self::xlsx::write_workbook;
 use msprobe_tensor::digits as number;
-pub use msprobe_tensor::digits::push_repr as push_float_repr;
 
 /// Kinds of files to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
