@@ -223,7 +223,7 @@ impl Outcome {
     fn what_is_wrong(&self) -> Section {
         let problems: Vec<String> = self.problems.iter().map(|problem| format!("  {problem}")).collect();
         let mut lines = shortened(&problems);
-        if self.links.unpaired().len() > 0 && self.status() == Status::Anomaly {
+        if !self.links.unpaired().is_empty() && self.status() == Status::Anomaly {
             lines.push(format!(
                 "  {} found no partner on another rank",
                 counted(self.links.unpaired().len(), "communication call")

@@ -265,7 +265,9 @@ fn put_stack(json: &mut JsonText, key: &str, frames: Option<&[Box<str>]>) {
     let Some(frames) = frames else { return put_text(json, key, NOT_MATCHED) };
     json.key(key);
     json.begin_array();
-    frames.iter().for_each(|frame| json.string(frame));
+    for frame in frames {
+        json.string(frame);
+    }
     json.end_array();
 }
 
