@@ -2,10 +2,12 @@
 
 use msprobe_dump::hash::FastMap;
 use msprobe_dump::model::{Construct, find_stacks};
+use msprobe_tensor::Extremes;
+use serde::Serialize;
 
 use crate::advice::advice;
 use crate::causes::{Cause, Making};
-use crate::elements::{ElementCounts, count};
+use crate::elements::count;
 use crate::links::At;
 use crate::origins::{Origin, Picture};
 use crate::rank::RankDump;
@@ -42,7 +44,7 @@ impl OriginKind {
 }
 
 /// One record on the way.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Hop {
     /// The rank.
     pub rank: u32,
@@ -58,7 +60,9 @@ pub struct Elements {
     /// Which tensor of the record.
     pub place: String,
     /// What was counted.
-    pub counts: ElementCounts,
+    pub counts: Extremes,
+    /// The index of the first NaN or infinity; empty for a scalar.
+    pub first_bad: Option<Vec<u64>>,
 }
 
 /// An origin with its evidence.
@@ -338,7 +342,9 @@ fn elements_of<'a>(
     for value in values.filter(|value| !value.kinds().is_finite()) {
         let Some(data_name) = &value.data_name else { continue };
         match count(dir, data_name) {
-            Ok(counts) => elements.push(Elements { place: value.place.clone(), counts }),
+            Ok((counts, first_bad)) => {
+                elements.push(Elements { place: value.place.clone(), counts, first_bad });
+            }
             Err(error) => notes.push(format!("rank {rank}: {error}")),
         }
     }

@@ -139,16 +139,8 @@ mod tests {
     fn buffers() {
         let record = |name: &str| Record {
             name: name.into(),
-            offset: 0,
-            length: 0,
-            plain: crate::record::PlainFindings::default(),
-            has_input: true,
-            has_output: true,
-            is_recompute: false,
-            has_bad_number: false,
-            bad: Box::default(),
             communication: Some(Box::new(call(&[1]))),
-            parameters: Box::default(),
+            ..Record::default()
         };
         let tensor = |argument| BadTensor {
             fingerprint: 0,

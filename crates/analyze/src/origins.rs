@@ -67,13 +67,10 @@ pub struct Picture {
 impl Picture {
     /// Puts the causes of all ranks together.
     pub fn find(ranks: &[RankDump], links: &Links, constructs: &[Construct], rules: &Rules) -> Picture {
-        let causes: Vec<Causes> = (0..ranks.len())
-            .into_par_iter()
-            .map(|index| match constructs.get(index) {
-                Some(construct) => Causes::find(index, ranks, links, construct, rules),
-                None => Causes::find(index, ranks, links, &Construct::default(), rules),
-            })
-            .collect();
+        let empty = Construct::default();
+        let construct = |index| constructs.get(index).unwrap_or(&empty);
+        let find = |index| Causes::find(index, ranks, links, construct(index), rules);
+        let causes: Vec<Causes> = (0..ranks.len()).into_par_iter().map(find).collect();
         let mut picture = Picture { causes, ..Picture::default() };
         picture.find_cut_calls(ranks);
         picture.unite_exchanges(links);
@@ -118,11 +115,6 @@ impl Picture {
         picture.find_arrivals(links);
         picture.find_chains();
         picture
-    }
-
-    /// Whether anything was found that is not harmless.
-    pub fn has_anomalies(&self) -> bool {
-        !self.origins.is_empty()
     }
 
     /// Records of a rank whose values are not finite and not harmless.
@@ -274,16 +266,13 @@ impl Picture {
             _ => None,
         });
         let overflowed = ranks.iter().zip(0..).flat_map(|(dump, rank)| {
-            let records = dump.unmeasured.iter().filter(|(_, unmeasured)| unmeasured.overflowed_sums > 0);
+            let records =
+                dump.unmeasured.iter().filter(|(_, unmeasured)| unmeasured.overflowed_sums.count > 0);
             records.map(move |(record, _)| (At { rank, record: *record }, Rule::NormOverflow))
         });
         let overflowed = overflowed.filter(|_| rules.has(Rule::NormOverflow));
         for (at, rule) in by_cause.chain(overflowed) {
-            let Some(record) =
-                ranks.get(at.rank as usize).and_then(|dump| dump.records.get(at.record as usize))
-            else {
-                continue;
-            };
+            let Some((_, record)) = record_at(ranks, at) else { continue };
             let known = excused.entry((rule, at.rank, record.parts().stem()));
             known.or_insert(Excused { rule, at, count: 0 }).count += 1;
         }

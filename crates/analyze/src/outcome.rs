@@ -7,18 +7,18 @@ pub(crate) mod text;
 use std::path::PathBuf;
 
 pub use msprobe_report::answer::Status;
+use serde::Serialize;
 
 use crate::findings::{Finding, record_at};
 use crate::links::Links;
-use crate::origins::{Arrival, Excused, Picture};
+use crate::origins::{Arrival, Excused, MOST_TOLD, Picture};
 use crate::phases::Findings;
-use crate::range::RangeFindings;
+use crate::range::{RangeFindings, Warning};
 use crate::rank::RankDump;
-use crate::record::Role;
 use crate::rules::Rules;
 
 /// How it came to a rank.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Spread {
     /// The rank.
     pub rank: u32,
@@ -44,7 +44,7 @@ impl Spread {
 }
 
 /// A rank in figures.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RankSummary {
     /// The rank.
     pub rank: u32,
@@ -95,7 +95,7 @@ pub struct Warned {
 }
 
 /// What was found in a step.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Outcome {
     /// Its directory.
     pub step: PathBuf,
@@ -105,8 +105,6 @@ pub struct Outcome {
     pub incomplete_steps: Vec<PathBuf>,
     /// Origins, the earliest first: that is the culprit.
     pub origins: Vec<Finding>,
-    /// Origins beyond those.
-    pub more_origins: usize,
     /// How it came to the other ranks.
     pub spread: Vec<Spread>,
     /// Values close to the end of their range.
@@ -123,10 +121,6 @@ pub struct Outcome {
     pub left_out: Vec<String>,
     /// What could not be read, or not in full.
     pub problems: Vec<String>,
-    /// Communications that were found, and calls without a partner.
-    pub exchanges: usize,
-    /// See `exchanges`.
-    pub unpaired: usize,
     /// What the reference would have named.
     pub phases: Findings,
     /// Files that were written.
@@ -137,31 +131,6 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    pub(crate) fn new(step: PathBuf, as_dtype: Option<String>) -> Outcome {
-        Outcome {
-            step,
-            clean_steps: Vec::new(),
-            incomplete_steps: Vec::new(),
-            origins: Vec::new(),
-            more_origins: 0,
-            spread: Vec::new(),
-            warnings: Vec::new(),
-            as_dtype,
-            ranks: Vec::new(),
-            unreadable: Vec::new(),
-            missing_ranks: Vec::new(),
-            left_out: Vec::new(),
-            problems: Vec::new(),
-            exchanges: 0,
-            unpaired: 0,
-            phases: Findings::default(),
-            files: Vec::new(),
-            dumps: Vec::new(),
-            picture: Picture::default(),
-            links: Links::default(),
-        }
-    }
-
     /// How it ended.
     pub fn status(&self) -> Status {
         if !self.origins.is_empty() || self.ranks.iter().any(|rank| rank.anomalies > 0) {
@@ -195,6 +164,11 @@ impl Outcome {
         self.origins.first()
     }
 
+    /// Origins beyond those that are told.
+    pub fn more_origins(&self) -> usize {
+        self.picture.origins.len().saturating_sub(MOST_TOLD)
+    }
+
     /// What was excused.
     pub fn harmless(&self) -> &[Excused] {
         &self.picture.excused
@@ -211,17 +185,16 @@ impl Outcome {
         (usize::from(first.is_some()) + all.count(), name)
     }
 
+    /// Values close to the end of their range: the rank, what it is about, the record and the sentence.
+    pub(crate) fn all_warnings(&self) -> impl Iterator<Item = (u32, &Warning, &str, &str)> {
+        self.warnings.iter().flat_map(|warned| {
+            let pairs = warned.range.warnings.iter().zip(&warned.sentences);
+            pairs.map(|(warning, (operation, sentence))| (warned.rank, warning, &**operation, &**sentence))
+        })
+    }
+
     /// The record of an excuse.
     pub(crate) fn excused_name(&self, excused: &Excused) -> Option<(u32, &str)> {
         record_at(&self.dumps, excused.at).map(|(dump, record)| (dump.dir.rank, &*record.name))
-    }
-}
-
-/// `input 0`, as people say it.
-pub(crate) fn role_word(role: Role) -> &'static str {
-    match role {
-        Role::Input => "input",
-        Role::Parameter => "parameter",
-        Role::Output => "output",
     }
 }

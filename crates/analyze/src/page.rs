@@ -57,8 +57,8 @@ const ORIGIN_HEADERS: [&str; 9] =
 fn facts(outcome: &Outcome) -> Vec<(String, String)> {
     let mut facts = vec![
         ("Ranks".to_owned(), outcome.ranks.len().to_string()),
-        ("Origins".to_owned(), (outcome.origins.len() + outcome.more_origins).to_string()),
-        ("Communications".to_owned(), outcome.exchanges.to_string()),
+        ("Origins".to_owned(), (outcome.origins.len() + outcome.more_origins()).to_string()),
+        ("Communications".to_owned(), outcome.links.len().to_string()),
     ];
     facts.extend(outcome.problems.iter().map(|problem| ("Problem".to_owned(), problem.clone())));
     facts
@@ -111,19 +111,12 @@ fn chain_rows(outcome: &Outcome) -> Vec<Vec<Cell>> {
 }
 
 fn warning_rows(outcome: &Outcome) -> Vec<Vec<Cell>> {
-    let all = outcome.warnings.iter().flat_map(|warned| {
-        let pairs = warned.range.warnings.iter().zip(&warned.sentences);
-        pairs.map(move |(warning, sentence)| (warned.rank, warning, sentence))
-    });
-    all.map(|(rank, warning, (operation, sentence))| {
-        vec![
-            Cell::Int(rank.into()),
-            text(operation.clone()),
-            text(warning.danger.as_str()),
-            text(sentence.clone()),
-        ]
-    })
-    .collect()
+    outcome
+        .all_warnings()
+        .map(|(rank, warning, operation, sentence)| {
+            vec![Cell::Int(rank.into()), text(operation), text(warning.danger.as_str()), text(sentence)]
+        })
+        .collect()
 }
 
 fn harmless_rows(outcome: &Outcome) -> Vec<Vec<Cell>> {
@@ -238,7 +231,9 @@ impl<'a> Drawing<'a> {
             }
         }
         drawing.add_later_arrivals();
-        drawing.add_excused();
+        for excused in &outcome.picture.excused {
+            drawing.mark(excused.at, false);
+        }
         drawing
     }
 
@@ -305,12 +300,6 @@ impl<'a> Drawing<'a> {
             for (from, at) in arrived.take(LATER_ARRIVALS) {
                 self.link(from, at);
             }
-        }
-    }
-
-    fn add_excused(&mut self) {
-        for excused in &self.outcome.picture.excused {
-            self.mark(excused.at, false);
         }
     }
 

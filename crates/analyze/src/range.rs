@@ -26,45 +26,30 @@ use std::str::FromStr;
 
 use msprobe_tensor::DType;
 
-pub(crate) use self::keep::{Kept, Offer};
 pub use self::watch::RangeWatch;
-pub(crate) use self::watch::Reading;
 use crate::record::Role;
 
 /// Underflow is reported when at least this share of the elements is affected.
 pub const UNDERFLOW_SHARE: f64 = 0.5;
 
-/// A dtype that tensors are thought to be converted to.
+/// A dtype that tensors are thought to be converted to: one of [`AsDtype::ALL`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "the names are the documentation")]
-pub enum AsDtype {
-    Float16,
-    Bfloat16,
-    Float32,
-    Float8E4m3fn,
-    Float8E5m2,
-}
+pub struct AsDtype(DType);
 
 impl AsDtype {
     /// All of them.
-    pub const ALL: [AsDtype; 5] =
-        [AsDtype::Float16, AsDtype::Bfloat16, AsDtype::Float32, AsDtype::Float8E4m3fn, AsDtype::Float8E5m2];
-
-    /// The dtype.
-    pub fn dtype(self) -> DType {
-        match self {
-            AsDtype::Float16 => DType::F16,
-            AsDtype::Bfloat16 => DType::BF16,
-            AsDtype::Float32 => DType::F32,
-            AsDtype::Float8E4m3fn => DType::F8E4M3FN,
-            AsDtype::Float8E5m2 => DType::F8E5M2,
-        }
-    }
+    pub const ALL: [AsDtype; 5] = [
+        AsDtype(DType::F16),
+        AsDtype(DType::BF16),
+        AsDtype(DType::F32),
+        AsDtype(DType::F8E4M3FN),
+        AsDtype(DType::F8E5M2),
+    ];
 }
 
 impl fmt::Display for AsDtype {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.dtype().name())
+        f.pad(self.0.name())
     }
 }
 
@@ -76,19 +61,19 @@ impl FromStr for AsDtype {
         let lower = name.trim().to_ascii_lowercase();
         let bare =
             lower.strip_prefix("torch.").or_else(|| lower.strip_prefix("mindspore.")).unwrap_or(&lower);
-        Ok(match bare {
-            "float16" | "fp16" | "f16" | "half" => AsDtype::Float16,
-            "bfloat16" | "bf16" => AsDtype::Bfloat16,
-            "float32" | "fp32" | "f32" | "float" | "single" => AsDtype::Float32,
+        Ok(AsDtype(match bare {
+            "float16" | "fp16" | "f16" | "half" => DType::F16,
+            "bfloat16" | "bf16" => DType::BF16,
+            "float32" | "fp32" | "f32" | "float" | "single" => DType::F32,
             "float8_e4m3fn" | "float8_e4m3" | "fp8_e4m3fn" | "fp8_e4m3" | "f8_e4m3" | "e4m3fn" | "e4m3" => {
-                AsDtype::Float8E4m3fn
+                DType::F8E4M3FN
             }
-            "float8_e5m2" | "fp8_e5m2" | "f8_e5m2" | "e5m2" => AsDtype::Float8E5m2,
+            "float8_e5m2" | "fp8_e5m2" | "f8_e5m2" | "e5m2" => DType::F8E5M2,
             _ => {
                 let names = AsDtype::ALL.map(|dtype| dtype.to_string()).join(", ");
                 return Err(format!("{name:?} is none of the dtypes that can be asked for: {names}"));
             }
-        })
+        }))
     }
 }
 
@@ -195,17 +180,12 @@ impl Warning {
 
     /// The warning in words; `name` is that of the record.
     pub fn sentence(&self, name: &str) -> String {
-        let role = match self.role {
-            Role::Input => "input",
-            Role::Parameter => "parameter",
-            Role::Output => "output",
-        };
-        format!("{name} {role} {} ({}): {}", self.index, self.dtype, self.predicate())
+        format!("{name} {} {} ({}): {}", self.role.as_str(), self.index, self.dtype, self.predicate())
     }
 
     fn predicate(&self) -> String {
         let (value, limit, counted) = (Plain(self.value), Plain(self.limit), self.counted());
-        let target = self.as_dtype.map_or(self.dtype, AsDtype::dtype);
+        let target = self.as_dtype.map_or(self.dtype, |asked| asked.0);
         match self.danger {
             Danger::NearMaximum if self.is_fill() => {
                 format!("{value} is the lowest number itself, as in masks or after saturation{counted}")
@@ -303,7 +283,7 @@ pub(crate) struct Edge {
 pub(crate) fn edges(dtype: DType, options: &RangeOptions) -> [Option<Edge>; 4] {
     let Some(own) = dtype.float_range() else { return [None; 4] };
     let is_real = !matches!(dtype, DType::C64 | DType::C128);
-    let target = options.as_dtype.filter(|_| is_real).and_then(|target| target.dtype().float_range());
+    let target = options.as_dtype.filter(|_| is_real).and_then(|target| target.0.float_range());
     let too_large = target.filter(|target| own.largest >= target.overflow_from);
     let too_small = target.filter(|target| own.smallest <= target.zero_up_to);
     [

@@ -18,15 +18,14 @@ use msprobe_dump::names::Rank;
 use msprobe_dump::read::ReadError;
 use msprobe_tensor::files::{Links, open_regular};
 
-pub use self::files::LostFiles;
 use self::gather::{NamedFile, ReadRecord, read_record};
 pub use self::gather::{TensorFacts, TensorPlace, TensorWatch};
-pub use self::unmeasured::Unmeasured;
+pub use self::unmeasured::{Noted, Unmeasured};
 use crate::record::{BadTensor, Record};
 use crate::rules::Rules;
 
 /// A rank and its directory.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct RankDir {
     /// The rank.
     pub rank: u32,
@@ -35,7 +34,7 @@ pub struct RankDir {
 }
 
 /// The dump of one rank.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct RankDump {
     /// Whose it is, and where.
     pub dir: RankDir,
@@ -53,8 +52,8 @@ pub struct RankDump {
     pub problems: Vec<String>,
     /// Values nobody can say of whether they are finite, by record.
     pub unmeasured: BTreeMap<u32, Unmeasured>,
-    /// Tensors without the file they name, once [`RankDump::check_files`] has looked.
-    pub lost_files: LostFiles,
+    /// Tensors that name a file which is not there, or is none of a tensor, once [`RankDump::check_files`] has looked.
+    pub lost_files: Noted,
     /// The files that tensors name, by record.
     files: BTreeMap<u32, Vec<NamedFile>>,
 }
@@ -78,18 +77,7 @@ impl RankDump {
         progress: &dyn Fn(u64),
     ) -> Result<RankDump, ReadError> {
         let mut file = DumpFile::open(&dir.path.join("dump.json"))?;
-        let mut dump = RankDump {
-            dir,
-            task: String::new(),
-            level: String::new(),
-            framework: String::new(),
-            tensor_dir: None,
-            records: Vec::new(),
-            problems: Vec::new(),
-            unmeasured: BTreeMap::new(),
-            lost_files: LostFiles::default(),
-            files: BTreeMap::new(),
-        };
+        let mut dump = RankDump { dir, ..RankDump::default() };
         let mut by_name: FastMap<Box<str>, u32> = FastMap::default();
         let (mut told, mut damage_told) = (0, 0);
         loop {
@@ -158,16 +146,14 @@ impl RankDump {
 
     /// How many values nobody can say of whether they are finite, and the first of them.
     pub fn not_measured(&self, rules: &Rules) -> (u64, Option<&str>) {
-        let mut count = 0;
-        let mut first = None;
-        for unmeasured in self.unmeasured.values() {
-            // Only a dump of tensors has files.
-            let (more, first_of_record) = unmeasured.counted(self.task == "tensor", rules);
-            count += more;
-            first = first.or(first_of_record);
+        // Only a dump of tensors has files.
+        let has_files = self.task == "tensor";
+        let of_records = self.unmeasured.values().flat_map(|unmeasured| unmeasured.counted(has_files, rules));
+        let (mut count, mut first) = (0, None);
+        for noted in of_records.chain([&self.lost_files]) {
+            count += noted.count;
+            first = first.or(noted.first.as_deref());
         }
-        count += self.lost_files.count;
-        first = first.or(self.lost_files.first.as_deref());
         (count, first)
     }
 

@@ -186,7 +186,7 @@ pub struct PlainFindings {
 }
 
 /// A record.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Record {
     /// Its key in the dump.
     pub name: Box<str>,

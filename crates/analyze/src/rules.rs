@@ -135,96 +135,64 @@ pub(crate) fn expects_masks(record: &Record) -> bool {
     PARTS.iter().any(|part| name.contains(part))
 }
 
-/// Calls that can have finite results though these are among the elements they are given, by what they are made for. Not
-/// those that compute with every element, such as linear: there, finite results contradict the inputs.
+/// What a call does with the elements it is given, by what it is made for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Treatment {
+    /// It reads none, or only asks about them: that its results are finite says nothing of what it read.
+    Asks,
+    /// It replaces, overwrites or leaves out some: its results can be finite whatever was among them.
+    Replaces,
+    /// It makes finite numbers of infinities.
+    Bounds,
+    /// It sums up products or elements: if it makes -Inf of finite numbers, the sum was too large.
+    Sums,
+    /// It computes with every element, as far as is known: there, finite results contradict inputs that are not.
+    Computes,
+}
+
+fn treatment(function: &str) -> Treatment {
+    match function {
+        "ones_like" | "zeros_like" | "rand_like" | "randn_like" | "full_like" | "empty_like"
+        | "new_zeros" | "new_ones" | "isfinite" | "isinf" | "isnan" | "isneginf" | "isposinf" | "item"
+        | "tolist" | "size" | "numel" | "dim" | "any" | "all" | "equal" | "allclose" | "isclose" | "eq"
+        | "ne" | "lt" | "le" | "gt" | "ge" | "__eq__" | "__ne__" | "__lt__" | "__le__" | "__gt__"
+        | "__ge__" | "__bool__" | "argmax" | "argmin" | "argsort" | "__len__" => Treatment::Asks,
+        "nan_to_num" | "nan_to_num_" | "nansum" | "nanmean" | "nanmedian" | "nanquantile" | "fmin"
+        | "fmax" | "where" | "masked_fill" | "masked_fill_" | "masked_select" | "masked_scatter"
+        | "masked_scatter_" | "index_select" | "index_copy" | "index_copy_" | "index_put" | "index_put_"
+        | "index_fill" | "index_fill_" | "gather" | "scatter" | "scatter_" | "take" | "take_along_dim"
+        | "__getitem__" | "select" | "narrow" | "topk" | "kthvalue" | "tril" | "triu" | "copy_" | "fill_"
+        | "zero_" | "set_" | "normal_" | "uniform_" | "random_" | "bernoulli_" | "exponential_"
+        | "trunc_normal_" | "bucketize" | "searchsorted" | "signbit" => Treatment::Replaces,
+        "clamp" | "clamp_" | "clip" | "clip_" | "minimum" | "maximum" | "min" | "max" | "amin" | "amax"
+        | "relu" | "relu_" | "relu6" | "hardtanh" | "hardsigmoid" | "sigmoid" | "sigmoid_" | "tanh"
+        | "tanh_" | "erf" | "atan" | "sign" | "exp" | "softplus" | "elu" | "gelu" | "silu" | "div"
+        | "__truediv__" | "__rtruediv__" | "reciprocal" | "rsqrt" | "remainder" => Treatment::Bounds,
+        "matmul" | "__matmul__" | "__rmatmul__" | "mm" | "bmm" | "addmm" | "baddbmm" | "linear"
+        | "einsum" | "conv1d" | "conv2d" | "conv3d" | "sum" | "mean" | "cumsum" | "dot" | "mul"
+        | "__mul__" => Treatment::Sums,
+        _ => Treatment::Computes,
+    }
+}
+
+/// Calls that read no elements, or only ask about them.
+pub(crate) fn looks_only(function: &str) -> bool {
+    treatment(function) == Treatment::Asks
+}
+
+/// Calls that sum up products or elements.
+pub(crate) fn sums_up(function: &str) -> bool {
+    treatment(function) == Treatment::Sums
+}
+
+/// Calls that can have finite results though these are among the elements they are given.
 pub(crate) fn can_absorb(function: &str, kinds: Kinds) -> bool {
-    const ANYTHING: [&str; 46] = [
-        "nan_to_num",
-        "nan_to_num_",
-        "nansum",
-        "nanmean",
-        "nanmedian",
-        "nanquantile",
-        "fmin",
-        "fmax",
-        "where",
-        "masked_fill",
-        "masked_fill_",
-        "masked_select",
-        "masked_scatter",
-        "masked_scatter_",
-        "index_select",
-        "index_copy",
-        "index_copy_",
-        "index_put",
-        "index_put_",
-        "index_fill",
-        "index_fill_",
-        "gather",
-        "scatter",
-        "scatter_",
-        "take",
-        "take_along_dim",
-        "__getitem__",
-        "select",
-        "narrow",
-        "topk",
-        "kthvalue",
-        "tril",
-        "triu",
-        "copy_",
-        "fill_",
-        "zero_",
-        "set_",
-        "normal_",
-        "uniform_",
-        "random_",
-        "bernoulli_",
-        "exponential_",
-        "trunc_normal_",
-        "bucketize",
-        "searchsorted",
-        "signbit",
-    ];
-    const INFINITIES: [&str; 33] = [
-        "clamp",
-        "clamp_",
-        "clip",
-        "clip_",
-        "minimum",
-        "maximum",
-        "min",
-        "max",
-        "amin",
-        "amax",
-        "relu",
-        "relu_",
-        "relu6",
-        "hardtanh",
-        "hardsigmoid",
-        "sigmoid",
-        "sigmoid_",
-        "tanh",
-        "tanh_",
-        "erf",
-        "atan",
-        "sign",
-        "exp",
-        "softplus",
-        "elu",
-        "gelu",
-        "silu",
-        "div",
-        "__truediv__",
-        "__rtruediv__",
-        "reciprocal",
-        "rsqrt",
-        "remainder",
-    ];
-    looks_only(function)
-        || returns_unwritten_memory(function)
-        || ANYTHING.contains(&function)
-        || (!kinds.contains(Kinds::NAN) && INFINITIES.contains(&function))
+    let absorbs = match treatment(function) {
+        Treatment::Asks | Treatment::Replaces => true,
+        Treatment::Bounds => !kinds.contains(Kinds::NAN),
+        Treatment::Sums | Treatment::Computes => false,
+    };
+    absorbs || returns_unwritten_memory(function)
 }
 
 fn takes_fill(function: &str) -> bool {
@@ -267,76 +235,4 @@ pub(crate) fn keeps_memory(function: &str) -> bool {
         "data",
     ];
     VIEWS.contains(&function)
-}
-
-/// Calls that read no elements, or only ask about them: that their results are finite says nothing of what they read.
-pub(crate) fn looks_only(function: &str) -> bool {
-    const ASKS: [&str; 40] = [
-        "ones_like",
-        "zeros_like",
-        "rand_like",
-        "randn_like",
-        "full_like",
-        "empty_like",
-        "new_zeros",
-        "new_ones",
-        "isfinite",
-        "isinf",
-        "isnan",
-        "isneginf",
-        "isposinf",
-        "item",
-        "tolist",
-        "size",
-        "numel",
-        "dim",
-        "any",
-        "all",
-        "equal",
-        "allclose",
-        "isclose",
-        "eq",
-        "ne",
-        "lt",
-        "le",
-        "gt",
-        "ge",
-        "__eq__",
-        "__ne__",
-        "__lt__",
-        "__le__",
-        "__gt__",
-        "__ge__",
-        "__bool__",
-        "argmax",
-        "argmin",
-        "argsort",
-        "__len__",
-    ];
-    ASKS.contains(&function)
-}
-
-/// Calls that sum up products or elements: if they make -Inf of finite numbers, the sum was too large.
-pub(crate) fn sums_up(function: &str) -> bool {
-    const SUMS: [&str; 18] = [
-        "matmul",
-        "__matmul__",
-        "__rmatmul__",
-        "mm",
-        "bmm",
-        "addmm",
-        "baddbmm",
-        "linear",
-        "einsum",
-        "conv1d",
-        "conv2d",
-        "conv3d",
-        "sum",
-        "mean",
-        "cumsum",
-        "dot",
-        "mul",
-        "__mul__",
-    ];
-    SUMS.contains(&function)
 }

@@ -167,7 +167,8 @@ fn analyze_step(
     options: &Options,
     console: &dyn Console,
 ) -> Result<Outcome, AnalyzeError> {
-    let mut outcome = Outcome::new(path.to_owned(), options.range.as_dtype.map(|dtype| dtype.to_string()));
+    let as_dtype = options.range.as_dtype.map(|dtype| dtype.to_string());
+    let mut outcome = Outcome { step: path.to_owned(), as_dtype, ..Outcome::default() };
     let gaps = rank_gaps(path, &dirs);
     outcome.left_out = left_out::beside_ranks(path, &dirs);
     let (ranks, ranges) = read_all(dirs, options, console, &mut outcome);
@@ -204,12 +205,9 @@ fn analyze_step(
     }
     outcome.phases = phases;
     let shown = picture.origins.len().min(MOST_TOLD);
-    outcome.more_origins = picture.origins.len() - shown;
     outcome.origins =
         findings_of(&picture.origins[..shown], &picture, &ranks, &constructs, &mut outcome.problems);
     outcome.spread = picture.arrivals.iter().filter_map(|arrival| Spread::of(arrival, &ranks)).collect();
-    outcome.exchanges = links.len();
-    outcome.unpaired = links.unpaired().len();
     outcome.warnings = warned(&ranks, ranges, &options.rules);
     outcome.ranks = ranks
         .iter()

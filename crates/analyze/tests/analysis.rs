@@ -369,7 +369,7 @@ fn many_origins_are_counted_and_leave_a_page_of_bounded_size() {
     let output = dir.path().join("out");
     let options = Options { output: Some(output), ..Options::default() };
     let outcome = analyze(dir.path(), &options, &Silent).unwrap();
-    assert_eq!(outcome.origins.len() + outcome.more_origins, 10_000);
+    assert_eq!(outcome.origins.len() + outcome.more_origins(), 10_000);
     let lines = outcome.answer().text(&outcome.sections()).lines().count();
     assert!(lines < 60, "{lines}");
     let page = outcome.files.iter().find(|path| path.extension().is_some_and(|end| end == "html")).unwrap();

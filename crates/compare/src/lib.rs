@@ -2,10 +2,10 @@
 
 pub mod metrics;
 pub mod pairing;
-pub mod python_text;
 pub mod side;
 pub mod verdict;
 
+pub use msprobe_dump::python_text;
 use msprobe_report::{console, error};
 
 /// What the two dumps have to compare.

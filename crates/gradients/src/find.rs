@@ -5,11 +5,14 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use msprobe_report::error::{Code, CompareError};
-
 use msprobe_dump::names::numbered_dir;
+use msprobe_report::error::{Code, CompareError};
+use msprobe_report::some_of;
 
 use super::Notes;
+
+/// Names that are listed before the rest becomes a number.
+const NAMES_SHOWN: usize = 8;
 
 /// A directory that is on both sides.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,21 +46,13 @@ pub(super) fn common_directories(
     }
     for (side, alone) in sides.iter().zip(&alone) {
         if !alone.is_empty() {
-            notes.warning(&format!("only in {}: {}", side.display(), some_of(alone)));
+            notes.warning(&format!("only in {}: {}", side.display(), some_of(alone, NAMES_SHOWN)));
         }
         for name in alone {
             notes.left_out(format!("{} is in one run only", side.join(name).display()));
         }
     }
     Ok(common)
-}
-
-/// The first few of many.
-pub(super) fn some_of(names: &[String]) -> String {
-    const SHOWN: usize = 8;
-    let more = names.len().saturating_sub(SHOWN);
-    let shown = names.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
-    if more > 0 { format!("{shown} and {more} more") } else { shown }
 }
 
 /// Directories that may be meant to be of a rank or step, and are not read: by their name, or by what is in them.
@@ -218,9 +213,13 @@ pub(super) fn parameters(
         found.recorded.push(tables_of_step.iter().any(Option::is_some).then(|| names.collect()));
     }
     if !found.strangers.is_empty() {
-        let mut strangers: Vec<String> = found.strangers.iter().cloned().collect();
+        let mut strangers: Vec<&String> = found.strangers.iter().collect();
         strangers.sort_unstable();
-        notes.warning(&format!("only in {}: {}", sides[1 - leading].display(), some_of(&strangers)));
+        notes.warning(&format!(
+            "only in {}: {}",
+            sides[1 - leading].display(),
+            some_of(strangers, NAMES_SHOWN)
+        ));
     }
     Ok(found)
 }

@@ -138,26 +138,19 @@ impl<'a> Notes<'a> {
     }
 }
 
+/// What came of a comparison, or why there was none.
+pub type Compared = Result<Outcome, CompareError>;
+
 /// Compares two dump paths with all their ranks, or two rank directories, whichever they are.
-pub fn compare_either(
-    sides: [&Path; 2],
-    options: &Options,
-    console: &dyn Console,
-) -> Result<Outcome, CompareError> {
+pub fn compare_either(sides: [&Path; 2], options: &Options, console: &dyn Console) -> Compared {
     sides.into_iter().try_for_each(check_directory)?;
-    if sides.iter().all(|side| has_numbered(side, "step")) {
-        compare_rank(sides, options, console)
-    } else {
-        compare_ranks(sides, options, console)
-    }
+    let are_ranks = sides.iter().all(|side| has_numbered(side, "step"));
+    let compare = if are_ranks { compare_rank } else { compare_ranks };
+    compare(sides, options, console)
 }
 
 /// Compares every rank that two dump paths have in common, each into a directory of its own.
-pub fn compare_ranks(
-    sides: [&Path; 2],
-    options: &Options,
-    console: &dyn Console,
-) -> Result<Outcome, CompareError> {
+pub fn compare_ranks(sides: [&Path; 2], options: &Options, console: &dyn Console) -> Compared {
     sides.into_iter().try_for_each(check_directory)?;
     let mut notes = Notes::new(console);
     let ranks = common_directories(sides, "rank", &mut notes)?;
@@ -184,11 +177,7 @@ pub fn compare_ranks(
 }
 
 /// Compares two rank directories.
-pub fn compare_rank(
-    sides: [&Path; 2],
-    options: &Options,
-    console: &dyn Console,
-) -> Result<Outcome, CompareError> {
+pub fn compare_rank(sides: [&Path; 2], options: &Options, console: &dyn Console) -> Compared {
     sides.into_iter().try_for_each(check_directory)?;
     let mut notes = Notes::new(console);
     let name = sides[0].file_name().unwrap_or_default().to_string_lossy();
@@ -226,12 +215,7 @@ fn one_rank(
 type Measured = ((Option<u64>, Similarities), PathBuf);
 
 /// Judges what was measured and leaves all files.
-fn leave(
-    measured: Vec<Measured>,
-    sides: [&Path; 2],
-    options: &Options,
-    mut notes: Notes<'_>,
-) -> Result<Outcome, CompareError> {
+fn leave(measured: Vec<Measured>, sides: [&Path; 2], options: &Options, mut notes: Notes<'_>) -> Compared {
     let console = notes.console;
     let (mut ranks, mut files) = (Vec::new(), Vec::new());
     for ((rank, similarities), output) in measured {

@@ -34,6 +34,11 @@ impl Count {
     }
 }
 
+/// The similarity at a position of a curve, if it is known.
+pub(super) fn similarity_at(counts: &[Option<Count>], position: usize) -> Option<f64> {
+    counts.get(position).copied().flatten().and_then(Count::similarity)
+}
+
 /// The similarities of a rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Similarities {
@@ -120,15 +125,11 @@ fn note_unread(listed: &[[StepFiles; 2]], parameters: &Parameters, notes: &mut N
 
 /// The sum of what is known; nothing if nothing is.
 fn total(counts: impl Iterator<Item = Option<Count>>) -> Option<Count> {
-    let (mut known, mut cells, mut sum) = (0, 0, Count::default());
-    for count in counts {
-        cells += 1;
-        if let Some(count) = count {
-            known += 1;
-            sum = sum.plus(count);
-        }
+    let mut counts = counts.peekable();
+    if counts.peek().is_none() {
+        return Some(Count::default());
     }
-    (known > 0 || cells == 0).then_some(sum)
+    counts.flatten().reduce(Count::plus)
 }
 
 enum Cell {

@@ -5,9 +5,10 @@ mod answer;
 use std::path::PathBuf;
 
 use msprobe_report::answer::Status;
+use msprobe_report::{counted, some_of};
 use serde_json::{Value, json};
 
-use super::measure::{Count, Similarities};
+use super::measure::{Count, Similarities, similarity_at};
 use super::verdict::{Curve, Finding, RankVerdict, Reason, Thresholds};
 
 /// One rank.
@@ -51,7 +52,14 @@ impl RankOutcome {
         self.similarities.steps.get(finding.step).copied()
     }
 
-    fn step(&self, position: usize) -> u64 {
+    /// Parameters that are flagged at that step, in backward order.
+    fn flagged(&self) -> Vec<&str> {
+        let parameters = self.verdict.finding.iter().flat_map(|finding| &finding.parameters);
+        parameters.map(|&index| self.name(index)).collect()
+    }
+
+    /// The step at a position.
+    pub(super) fn step(&self, position: usize) -> u64 {
         self.similarities.steps.get(position).copied().unwrap_or_default()
     }
 
@@ -159,19 +167,10 @@ impl Outcome {
                 None => {}
             }
         }
-        let listed = |ranks: &[String]| {
-            let more = ranks.len().saturating_sub(RANKS_SHOWN);
-            let shown = ranks.iter().take(RANKS_SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
-            if more > 0 { format!("{shown} and {more} more") } else { shown }
+        let line = |when: &str, ranks: Vec<String>| {
+            (!ranks.is_empty()).then(|| format!("{when} also in rank {}", some_of(ranks, RANKS_SHOWN)))
         };
-        let mut lines = Vec::new();
-        if !at_once.is_empty() {
-            lines.push(format!("at the same step also in rank {}", listed(&at_once)));
-        }
-        if !later.is_empty() {
-            lines.push(format!("later also in rank {}", listed(&later)));
-        }
-        lines
+        line("at the same step", at_once).into_iter().chain(line("later", later)).collect()
     }
 
     /// What is said where nothing is suspicious, with the status before it where it is not plain.
@@ -231,12 +230,7 @@ impl Outcome {
     pub fn to_json(&self) -> Value {
         let decisive = self.decisive();
         let finding = decisive.and_then(|(rank, _)| rank.verdict.finding.as_ref());
-        let parameters: Vec<&str> = match (decisive, finding) {
-            (Some((rank, _)), Some(finding)) => {
-                finding.parameters.iter().map(|&index| rank.name(index)).collect()
-            }
-            _ => Vec::new(),
-        };
+        let parameters = decisive.map(|(rank, _)| rank.flagged()).unwrap_or_default();
         json!({
             "status": self.status().as_str(),
             "step": decisive.map(|(_, step)| step),
@@ -270,9 +264,7 @@ fn rank_json(rank: &RankOutcome) -> Value {
         "rank": rank.rank,
         "suspicious": finding.is_some(),
         "step": rank.flagged_step(),
-        "parameters": finding.map(|finding| {
-            finding.parameters.iter().map(|&index| rank.name(index)).collect::<Vec<_>>()
-        }).unwrap_or_default(),
+        "parameters": rank.flagged(),
         "summary": curve_json(rank, "summary", &rank.verdict.summary, &rank.similarities.summary),
         "curves": curves
             .zip(&rank.similarities.counts)
@@ -286,7 +278,7 @@ fn curve_json(rank: &RankOutcome, name: &str, curve: &Curve, counts: &[Option<Co
         json!({
             "step": rank.step(step),
             "reason": reason.as_str(),
-            "similarity": counts.get(step).copied().flatten().and_then(Count::similarity),
+            "similarity": similarity_at(counts, step),
         })
     });
     json!({
@@ -303,11 +295,6 @@ fn curve_json(rank: &RankOutcome, name: &str, curve: &Curve, counts: &[Option<Co
 pub(super) fn short(similarity: f64) -> String {
     let rounded = format!("{similarity:.4}");
     if similarity < 1.0 && rounded == "1.0000" { "0.9999".to_owned() } else { rounded }
-}
-
-fn counted(count: usize, what: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {what}{plural}")
 }
 
 #[cfg(test)]

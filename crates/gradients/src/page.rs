@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::Path;
 
-use msprobe_report::{Block, CellSink, CurveSeries, Curves, Limit, Page, PageTable, SheetRows, Tone};
+use msprobe_report::{
+    Block, Cell, CellSink, CurveSeries, Curves, Limit, Page, PageTable, SheetRows, Tone, VecRows,
+};
 
 use super::measure::Count;
 use super::outcome::{Outcome, RankOutcome, short};
@@ -47,7 +49,10 @@ pub(super) fn write_page(outcome: &Outcome, sides: [&Path; 2], file: &mut File) 
     let mut entries = Entries::of(outcome);
     let left_out = entries.all.len().saturating_sub(MOST_CURVES);
     entries.all.truncate(MOST_CURVES);
-    let failures = Failures(&outcome.failures);
+    let failures: Vec<Vec<Cell>> =
+        outcome.failures.iter().map(|failure| vec![Cell::Text(failure.clone())]).collect();
+    let tones = vec![Tone::Warning; failures.len()];
+    let failures = VecRows::coloured(failures, tones);
     let thresholds = outcome.thresholds;
     let besides = outcome.besides();
     let mut facts = Vec::from_iter((!besides.is_empty()).then(|| ("Besides".to_owned(), besides.join("\n"))));
@@ -114,11 +119,7 @@ impl<'a> Entries<'a> {
                 entry(rank, &similarities.parameters[index], &verdict.curves[index], counts)
             })
             .collect();
-        let lowest = |entry: &Entry<'_>| entry.curve.lowest.map_or(f64::INFINITY, |(_, lowest)| lowest);
-        parameters.sort_by(|a, b| {
-            let unflagged = |entry: &Entry<'_>| entry.curve.flags.is_empty();
-            unflagged(a).cmp(&unflagged(b)).then(lowest(a).total_cmp(&lowest(b)))
-        });
+        parameters.sort_by(|a, b| a.curve.worse_first(b.curve));
         all.append(&mut parameters);
         let mut steps: Vec<u64> =
             outcome.ranks.iter().flat_map(|rank| rank.similarities.steps.iter().copied()).collect();
@@ -134,10 +135,6 @@ impl<'a> Entries<'a> {
     }
 }
 
-fn step_of(entry: &Entry<'_>, position: usize) -> u64 {
-    entry.rank.similarities.steps.get(position).copied().unwrap_or_default()
-}
-
 impl CurveSeries for Entries<'_> {
     fn len(&self) -> usize {
         self.all.len()
@@ -150,14 +147,14 @@ impl CurveSeries for Entries<'_> {
     fn note(&self, index: usize) -> String {
         let entry = &self.all[index];
         let lowest = match entry.curve.lowest {
-            Some((step, value)) => format!("lowest {} at step {}", short(value), step_of(entry, step)),
+            Some((step, value)) => format!("lowest {} at step {}", short(value), entry.rank.step(step)),
             None => return "nothing to compare".to_owned(),
         };
         let note = entry.curve.note(&entry.rank.similarities.steps, self.thresholds);
         let reason = if note.is_empty() { note } else { format!("{note}; ") };
         match entry.curve.largest_fall {
             Some((step, fall)) => {
-                format!("{reason}{lowest}, largest fall {fall:.4} at step {}", step_of(entry, step))
+                format!("{reason}{lowest}, largest fall {fall:.4} at step {}", entry.rank.step(step))
             }
             None => format!("{reason}{lowest}"),
         }
@@ -225,35 +222,19 @@ impl SheetRows for Entries<'_> {
             .curve
             .flags
             .iter()
-            .map(|(step, reason)| format!("{} {}", step_of(entry, *step), reason.as_str()));
+            .map(|(step, reason)| format!("{} {}", entry.rank.step(*step), reason.as_str()));
         sink.text(&flagged.collect::<Vec<_>>().join(", "));
         for extreme in [entry.curve.lowest, entry.curve.largest_fall] {
             match extreme {
                 Some((_, value)) => sink.number(value),
                 None => sink.empty(),
             }
-            integer(sink, extreme.map(|(step, _)| step_of(entry, step)));
+            integer(sink, extreme.map(|(step, _)| entry.rank.step(step)));
         }
         sink.integer(entry.counts.iter().filter(|count| count.is_some()).count() as i128);
     }
 
     fn tone(&self, row: usize) -> Tone {
         if self.all[row].curve.flags.is_empty() { Tone::Plain } else { Tone::Bad }
-    }
-}
-
-struct Failures<'a>(&'a [String]);
-
-impl SheetRows for Failures<'_> {
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    fn cells(&self, row: usize, sink: &mut dyn CellSink) {
-        sink.text(&self.0[row]);
-    }
-
-    fn tone(&self, _: usize) -> Tone {
-        Tone::Warning
     }
 }

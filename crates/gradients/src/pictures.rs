@@ -10,7 +10,7 @@ use msprobe_report::paths::{make_directory_in, publish};
 use msprobe_report::{LinePlot, line_plot_png};
 use rayon::prelude::*;
 
-use super::measure::{Count, Similarities};
+use super::measure::{Count, Similarities, similarity_at};
 use super::names::distinct_files;
 use super::table::SUMMARY;
 use super::verdict::{Curve, RankVerdict, Thresholds};
@@ -89,10 +89,8 @@ impl Console for KeptPictures {
 
 /// The points that are flagged.
 fn marks(steps: &[u64], counts: &[Option<Count>], curve: &Curve) -> Vec<(f64, f64)> {
-    let point = |&(position, _): &(usize, _)| {
-        let similarity = counts.get(position).copied().flatten().and_then(Count::similarity)?;
-        Some((*steps.get(position)? as f64, similarity))
-    };
+    let point =
+        |&(position, _): &(usize, _)| Some((*steps.get(position)? as f64, similarity_at(counts, position)?));
     curve.flags.iter().filter_map(point).collect()
 }
 

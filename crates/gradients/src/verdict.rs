@@ -4,9 +4,10 @@
 //! another one, and, since a curve can sink without any large step, where it comes to lie below a floor or too far below
 //! its own beginning. Where a step could not be compared, the next one is measured against the last that could.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use super::measure::{Count, Similarities};
+use super::measure::{Count, Similarities, similarity_at};
 
 /// What counts as suspicious.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -165,6 +166,13 @@ impl Curve {
         })
     }
 
+    /// Flagged curves come first, then those with a lower similarity.
+    pub(super) fn worse_first(&self, other: &Curve) -> Ordering {
+        let lowest = |curve: &Curve| curve.lowest.map_or(f64::INFINITY, |(_, lowest)| lowest);
+        let unflagged = self.flags.is_empty().cmp(&other.flags.is_empty());
+        unflagged.then(lowest(self).total_cmp(&lowest(other)))
+    }
+
     /// Why it is flagged at a step.
     pub fn reason_at(&self, step: usize) -> Option<Reason> {
         self.flags.iter().find(|(flagged, _)| *flagged == step).map(|(_, reason)| *reason)
@@ -216,7 +224,11 @@ impl RankVerdict {
                 step,
                 reasons: reasons.into_iter().collect(),
                 parameters,
-                compared: similarities.counts.iter().filter(|counts| is_known(counts, step)).count(),
+                compared: similarities
+                    .counts
+                    .iter()
+                    .filter(|counts| similarity_at(counts, step).is_some())
+                    .count(),
                 summary: summary.reason_at(step),
             }
         });
@@ -226,17 +238,9 @@ impl RankVerdict {
     /// Parameters by position, worst first: flagged ones, then by their lowest similarity, then in backward order.
     pub fn worst_first(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.curves.len()).rev().collect();
-        let lowest = |index: usize| self.curves[index].lowest.map_or(f64::INFINITY, |(_, lowest)| lowest);
-        order.sort_by(|&a, &b| {
-            let unflagged = |index: usize| self.curves[index].flags.is_empty();
-            unflagged(a).cmp(&unflagged(b)).then(lowest(a).total_cmp(&lowest(b)))
-        });
+        order.sort_by(|&a, &b| self.curves[a].worse_first(&self.curves[b]));
         order
     }
-}
-
-fn is_known(counts: &[Option<Count>], step: usize) -> bool {
-    counts.get(step).copied().flatten().and_then(Count::similarity).is_some()
 }
 
 #[cfg(test)]

@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use msprobe_report::Cell;
 use msprobe_report::answer::{self, Answer, Culprit, Evidence, NotCompared, Scope, Section, Status};
+use msprobe_report::{Cell, counted};
 
 use super::summary::brief_key_table;
-use super::text::count;
 use super::tokens::{Parting, parting};
 use super::verdict::{DifferenceKind, KeySummary, Origin, Verdict};
 use super::{ArrayPlace, Row, flow};
@@ -99,11 +98,12 @@ impl Verdict<'_> {
     }
 
     /// What stands in the way of saying that everything is the same, by kind.
-    fn left_out(&self) -> Vec<NotCompared> {
-        let total = self.not_compared();
+    pub(super) fn left_out(&self) -> Vec<NotCompared> {
         let named =
             |summary: &KeySummary<'_>, place: &ArrayPlace| format!("{} {}", summary.key.name, place.text());
         let keys = || self.keys.iter();
+        let total = |of: &dyn Fn(&KeySummary<'_>) -> usize| keys().map(of).sum::<usize>();
+        let [one, two] = [0, 1].map(|run| total(&|summary| summary.key.one_sided[run].len()));
         let unpaired = keys().flat_map(|summary| {
             let runs = ["only in the first run", "only in the second run"].into_iter();
             runs.zip(&summary.key.one_sided).flat_map(move |(reason, places)| {
@@ -118,21 +118,29 @@ impl Verdict<'_> {
             let places = summary.other_dtype.iter();
             places.map(move |place| (named(summary, place), "another dtype".to_owned()))
         });
+        let other_dtype = total(&|summary| summary.other_dtype.len());
+        let entries = match self.unread.len() {
+            1 => "1 entry was not read".to_owned(),
+            entries => format!("{entries} entries were not read"),
+        };
+        let alone = format!("Arrays without a partner: {one} of the first run, {two} of the second");
+        let same = format!("The same values in another dtype: {}", counted(other_dtype, "pair"));
+        let could_not = format!("{} could not be compared", counted(self.failures(), "pair"));
         let unread = self.unread.iter().map(|text| (text.clone(), String::new()));
-        let pairs = |number| count(number, "pair");
-        let could_not = format!("{} could not be compared", pairs(total.failed));
-        let other_dtype = format!("The same values in another dtype: {}", pairs(total.other_dtype));
-        let entries =
-            if total.unread == 1 { "1 entry was" } else { &format!("{} entries were", total.unread) };
         [
-            NotCompared::of("unpaired", total.unpaired, self.unpaired_words().unwrap_or_default(), unpaired),
-            NotCompared::of("dtype", total.other_dtype, other_dtype, dtype),
-            NotCompared::of("files", total.failed, could_not, failed),
-            NotCompared::of("unread", total.unread, format!("{entries} not read"), unread),
+            NotCompared::of("unpaired", one + two, alone, unpaired),
+            NotCompared::of("dtype", other_dtype, same, dtype),
+            NotCompared::of("files", self.failures(), could_not, failed),
+            NotCompared::of("unread", self.unread.len(), entries, unread),
         ]
         .into_iter()
         .flatten()
         .collect()
+    }
+
+    /// How many of a kind were left out.
+    pub(super) fn left_out_count(&self, kind: &str) -> usize {
+        self.left_out().iter().find(|one| one.kind == kind).map_or(0, |one| one.count)
     }
 
     fn next_step(&self, dirs: [&Path; 2]) -> Option<String> {
@@ -141,7 +149,7 @@ impl Verdict<'_> {
                 let [target, golden] = &self.row(origin)?.files;
                 Some(format!("msprobe diff {} {}", target.display(), golden.display()))
             }),
-            (None, Status::Incomplete | Status::Failed) if self.not_compared().unpaired > 0 => Some(
+            (None, Status::Incomplete | Status::Failed) if self.left_out_count("unpaired") > 0 => Some(
                 "save the same keys at the same steps and ranks of both runs, and compare again".to_owned(),
             ),
             _ => None,

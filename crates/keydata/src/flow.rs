@@ -23,52 +23,43 @@ pub(super) struct Layers {
     pub(super) phase: &'static str,
 }
 
+impl Stage {
+    const fn new(key: &'static str, look_at: &'static str) -> Stage {
+        Stage { key, look_at, follows_update: false, layers: None }
+    }
+
+    const fn after_update(self) -> Stage {
+        Stage { follows_update: true, ..self }
+    }
+
+    const fn with_layers(self, switch: &'static str, phase: &'static str) -> Stage {
+        Stage { layers: Some(Layers { switch, phase }), ..self }
+    }
+}
+
 /// From the prompt to the loss.
 pub(super) const FLOW: [Stage; 9] = [
-    Stage {
-        key: "prompts",
-        look_at: "the data: order of samples, tokenizer, seed of the sampler",
-        follows_update: false,
-        layers: None,
-    },
-    Stage {
-        key: "responses",
-        look_at: "the rollout: sampling parameters and seed, the inference engine and the weights it was given",
-        follows_update: true,
-        layers: Some(Layers { switch: "actor_infer_dump", phase: "actor_generate_sequences" }),
-    },
-    Stage {
-        key: "values",
-        look_at: "the critic",
-        follows_update: true,
-        layers: Some(Layers { switch: "critic_train_dump", phase: "critic_compute_values" }),
-    },
-    Stage {
-        key: "old_log_prob",
-        look_at: "the actor's forward pass before the update",
-        follows_update: true,
-        layers: Some(Layers { switch: "actor_train_dump", phase: "actor_compute_log_prob" }),
-    },
-    Stage {
-        key: "ref_log_prob",
-        look_at: "the reference model",
-        follows_update: false,
-        layers: Some(Layers { switch: "reference_dump", phase: "reference_compute_log_prob" }),
-    },
-    Stage {
-        key: "advantages",
-        look_at: "rewards and how advantages are made of them",
-        follows_update: false,
-        layers: None,
-    },
-    Stage {
-        key: "log_prob",
-        look_at: "the actor during the update",
-        follows_update: true,
-        layers: Some(Layers { switch: "actor_train_dump", phase: "actor_update" }),
-    },
-    Stage { key: "kl_loss", look_at: "the KL term of the loss", follows_update: false, layers: None },
-    Stage { key: "loss", look_at: "the loss function", follows_update: false, layers: None },
+    Stage::new("prompts", "the data: order of samples, tokenizer, seed of the sampler"),
+    Stage::new(
+        "responses",
+        "the rollout: sampling parameters and seed, the inference engine and the weights it was given",
+    )
+    .after_update()
+    .with_layers("actor_infer_dump", "actor_generate_sequences"),
+    Stage::new("values", "the critic")
+        .after_update()
+        .with_layers("critic_train_dump", "critic_compute_values"),
+    Stage::new("old_log_prob", "the actor's forward pass before the update")
+        .after_update()
+        .with_layers("actor_train_dump", "actor_compute_log_prob"),
+    Stage::new("ref_log_prob", "the reference model")
+        .with_layers("reference_dump", "reference_compute_log_prob"),
+    Stage::new("advantages", "rewards and how advantages are made of them"),
+    Stage::new("log_prob", "the actor during the update")
+        .after_update()
+        .with_layers("actor_train_dump", "actor_update"),
+    Stage::new("kl_loss", "the KL term of the loss"),
+    Stage::new("loss", "the loss function"),
 ];
 
 /// From here on keys are computed again for every micro batch, between updates.

@@ -104,7 +104,7 @@ pub struct Failure {
 }
 
 /// One key of both runs.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct KeyComparison {
     /// Its name.
     pub name: String,

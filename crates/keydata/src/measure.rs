@@ -132,15 +132,7 @@ pub fn compare_found(runs: [Arrays; 2], console: &dyn Console) -> Comparison {
         let sides = sides.map(Option::unwrap_or_default);
         let first_saved = sides.iter().find(|side| !side.is_empty()).and_then(|side| first_saved(side));
         let one_sided = pair_up(keys.len(), sides, &mut pairs);
-        keys.push(KeyComparison {
-            name,
-            present,
-            rows: Vec::new(),
-            bare: Vec::new(),
-            failures: Vec::new(),
-            one_sided,
-            first_saved,
-        });
+        keys.push(KeyComparison { name, present, one_sided, first_saved, ..KeyComparison::default() });
     }
     let results = measure_pairs(&pairs, console);
     for (pair, result) in pairs.into_iter().zip(results) {

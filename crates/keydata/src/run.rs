@@ -11,8 +11,8 @@ use msprobe_report::console::Console;
 use msprobe_report::error::{Code, CompareError};
 use msprobe_report::paths::{make_directory, publish};
 use msprobe_report::{
-    Block, CellSink, CsvOptions, Page, PageTable, Sheet, SheetRows, Table, Tone, write_page, write_sheet_csv,
-    write_sheet_json, write_workbook,
+    Block, Cell, CellSink, CsvOptions, Page, PageTable, Sheet, SheetRows, Tone, VecRows, write_page,
+    write_sheet_csv, write_sheet_json, write_workbook,
 };
 use rayon::prelude::*;
 use serde_json::Value;
@@ -136,30 +136,20 @@ impl Report<'_> {
         if stem != SUMMARY {
             console.warning(&format!("{SUMMARY} is the table of a key, the summary of all keys is {stem}"));
         }
-        let path = |extension: &str| output.join(format!("{stem}.{extension}"));
-        let mut files = Vec::new();
-        let mut write = |extension: &str, write: &dyn Fn(&mut File) -> io::Result<()>| {
-            let path = path(extension);
-            publish(&path, console, write)?;
-            files.push(path);
-            Ok::<(), CompareError>(())
-        };
+        let mut files = Files { stem: output.join(stem), console, written: Vec::new() };
         if formats.xlsx {
-            write("xlsx", &|file| self.workbook(file))?;
+            files.write("xlsx", |file| self.workbook(file))?;
         }
         if formats.csv {
-            write("csv", &|file| {
-                let (headers, rows) = as_sheet(key_table(self.verdict));
-                csv(file, headers, &rows)
-            })?;
+            let (headers, rows) = as_sheet(key_table(self.verdict));
+            files.write("csv", |file| csv(file, headers, &rows))?;
         }
         if formats.html {
-            write("html", &|file| self.page(file))?;
+            files.write("html", |file| self.page(file))?;
         }
         // It names itself too.
-        let path = path("json");
-        files.push(path.clone());
-        answer.files.splice(0..0, files);
+        let path = files.path("json");
+        answer.files.splice(0..0, files.written.into_iter().chain([path.clone()]));
         publish(&path, console, |file| writeln!(file, "{:#}", self.json(answer)))
     }
 
@@ -169,13 +159,10 @@ impl Report<'_> {
     }
 
     fn workbook(&self, file: &mut File) -> io::Result<()> {
-        let answer = Table {
-            columns: vec![msprobe_report::Column::text("verdict", "verdict")],
-            rows: self.lines.iter().map(|line| plain(line)).collect(),
-        };
+        let lines = self.lines.iter().map(|line| vec![Cell::Text(line.clone())]).collect();
         let named = [
             ("Keys", as_sheet(key_table(self.verdict))),
-            ("Verdict", as_sheet(answer)),
+            ("Verdict", (vec!["verdict".to_owned()], VecRows::new(lines))),
             ("Tokens", as_sheet(parting_table(&self.partings))),
             ("Left out", as_sheet(left_out_table(self.verdict))),
         ];
@@ -216,10 +203,29 @@ impl Report<'_> {
     }
 }
 
-fn plain(line: &str) -> msprobe_report::Row {
-    msprobe_report::Row {
-        cells: vec![msprobe_report::Cell::Text(line.to_owned())],
-        tone: msprobe_report::Tone::Plain,
+/// Files of one name with several endings.
+struct Files<'a> {
+    stem: PathBuf,
+    console: &'a dyn Console,
+    written: Vec<PathBuf>,
+}
+
+impl Files<'_> {
+    fn path(&self, extension: &str) -> PathBuf {
+        let mut path = self.stem.clone().into_os_string();
+        path.push(format!(".{extension}"));
+        path.into()
+    }
+
+    fn write(
+        &mut self,
+        extension: &str,
+        write: impl FnOnce(&mut File) -> io::Result<()>,
+    ) -> Result<(), CompareError> {
+        let path = self.path(extension);
+        publish(&path, self.console, write)?;
+        self.written.push(path);
+        Ok(())
     }
 }
 
@@ -229,23 +235,17 @@ fn write_tables(
     formats: Formats,
     console: &dyn Console,
 ) -> Result<Vec<PathBuf>, CompareError> {
-    let mut files = Vec::new();
-    let mut write = |extension: &str, write: &dyn Fn(&mut File) -> io::Result<()>| {
-        let path = output.join(format!("{}.{extension}", key.name));
-        publish(&path, console, write)?;
-        files.push(path);
-        Ok::<(), CompareError>(())
-    };
+    let mut files = Files { stem: output.join(&key.name), console, written: Vec::new() };
     let headers = || HEADERS.map(str::to_owned).to_vec();
     let rows = KeyTable(&key.rows);
     if formats.xlsx {
-        write("xlsx", &|file| write_key_workbook(file, &key.rows))?;
+        files.write("xlsx", |file| write_key_workbook(file, &key.rows))?;
     }
     if formats.csv {
-        write("csv", &|file| csv(file, headers(), &rows))?;
+        files.write("csv", |file| csv(file, headers(), &rows))?;
     }
     if formats.json {
-        write("json", &|file| {
+        files.write("json", |file| {
             let mut out = BufWriter::new(file);
             let sheet = Sheet { name: String::new(), headers: headers(), rows: &rows };
             write_sheet_json(&sheet, &mut out)?;
@@ -253,16 +253,14 @@ fn write_tables(
             out.flush()
         })?;
     }
-    Ok(files)
+    Ok(files.written)
 }
 
 fn csv(file: &mut File, headers: Vec<String>, rows: &dyn SheetRows) -> io::Result<()> {
-    let mut out = BufWriter::new(file);
     let sheet = Sheet { name: String::new(), headers, rows };
     // Excel takes Chinese headers for something else without the mark.
     let options = CsvOptions { bom: true, escape_formulas: true, ..CsvOptions::default() };
-    write_sheet_csv(&sheet, options, &mut out)?;
-    out.flush()
+    write_sheet_csv(&sheet, options, BufWriter::new(file))
 }
 
 /// The rows of all keys under one another, each with its key.

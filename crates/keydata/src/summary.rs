@@ -14,44 +14,52 @@ use super::{ArrayPlace, KeyComparison};
 /// Partings that are looked for in one key; each costs opening two files.
 const MOST_PARTINGS: usize = 1000;
 
-const COLUMNS: [Column; 17] = [
-    Column::text("key", "key"),
-    Column::text("state", "state"),
+/// Where an array was saved, as [`place_cells`] says it.
+const PLACE_COLUMNS: [Column; 4] = [
     Column::number("step", "step"),
     Column::number("rank", "rank"),
     Column::number("micro_step", "micro_step"),
     Column::number("id", "id"),
+];
+
+const KEY: Column = Column::text("key", "key");
+const STATE: Column = Column::text("state", "state");
+
+const DIFFERING: Column = Column::number("differing_rows", "differing");
+const MAX_ABS: Column = Column::number("max_abs_error", "max abs");
+const MAX_RELATIVE: Column = Column::number("max_relative_error", "max rel");
+const FAILED: Column = Column::number("failed_pairs", "failed");
+
+/// What follows the place of the first difference of a key.
+const COLUMNS: [Column; 11] = [
     Column::text("difference", "difference"),
     Column::number("index", "index"),
     Column::number("rows", "rows"),
-    Column::number("differing_rows", "differing"),
+    DIFFERING,
     Column::number("least_same_percentage", "least same %"),
-    Column::number("max_abs_error", "max abs"),
-    Column::number("max_relative_error", "max rel"),
+    MAX_ABS,
+    MAX_RELATIVE,
     Column::number("nan_1", "NaN 1"),
     Column::number("nan_2", "NaN 2"),
     Column::text("one_sided", "only 1/2"),
-    Column::number("failed_pairs", "failed"),
+    FAILED,
 ];
 
 /// What fits on a terminal.
 const BRIEF_COLUMNS: [Column; 9] = [
-    Column::text("key", "key"),
-    Column::text("state", "state"),
+    KEY,
+    STATE,
     Column::text("first_difference", "first difference"),
-    Column::number("differing_rows", "differing"),
-    Column::number("max_abs_error", "max abs"),
-    Column::number("max_relative_error", "max rel"),
+    DIFFERING,
+    MAX_ABS,
+    MAX_RELATIVE,
     Column::number("nan", "NaN 1/2"),
     Column::number("one_sided", "only 1/2"),
-    Column::number("failed_pairs", "failed"),
+    FAILED,
 ];
 
-const PARTING_COLUMNS: [Column; 10] = [
-    Column::text("key", "key"),
-    Column::number("step", "step"),
-    Column::number("rank", "rank"),
-    Column::number("micro_step", "micro_step"),
+/// What follows step, rank and micro step of a parting.
+const PARTING_COLUMNS: [Column; 6] = [
     Column::number("sample", "sample"),
     Column::number("token", "token"),
     Column::text("token_1", "token in 1"),
@@ -60,26 +68,21 @@ const PARTING_COLUMNS: [Column; 10] = [
     Column::number("length_2", "length 2"),
 ];
 
-const PLACE_COLUMNS: [Column; 6] = [
-    Column::text("key", "key"),
-    Column::number("step", "step"),
-    Column::number("rank", "rank"),
-    Column::number("micro_step", "micro_step"),
-    Column::number("id", "id"),
-    Column::text("what", "what"),
-];
-
 /// A row per key, in the order in which data flows.
 pub(super) fn key_table(verdict: &Verdict<'_>) -> Table {
-    rows_of_keys(verdict, &COLUMNS, key_cells)
+    rows_of_keys(verdict, [&[KEY, STATE][..], &PLACE_COLUMNS, &COLUMNS].concat(), key_cells)
 }
 
 /// The same for a terminal.
 pub(super) fn brief_key_table(verdict: &Verdict<'_>) -> Table {
-    rows_of_keys(verdict, &BRIEF_COLUMNS, brief_cells)
+    rows_of_keys(verdict, BRIEF_COLUMNS.to_vec(), brief_cells)
 }
 
-fn rows_of_keys(verdict: &Verdict<'_>, columns: &[Column], cells: fn(&KeySummary<'_>) -> Vec<Cell>) -> Table {
+fn rows_of_keys(
+    verdict: &Verdict<'_>,
+    columns: Vec<Column>,
+    cells: fn(&KeySummary<'_>) -> Vec<Cell>,
+) -> Table {
     let rows = verdict.keys.iter().enumerate().map(|(index, summary)| TableRow {
         cells: cells(summary),
         tone: match summary.state() {
@@ -88,7 +91,17 @@ fn rows_of_keys(verdict: &Verdict<'_>, columns: &[Column], cells: fn(&KeySummary
             _ => Tone::Warning,
         },
     });
-    Table { columns: columns.to_vec(), rows: rows.collect() }
+    Table { columns, rows: rows.collect() }
+}
+
+/// The cells of a place; empty ones for none.
+fn place_cells(place: Option<ArrayPlace>) -> [Cell; 4] {
+    match place {
+        Some(ArrayPlace { step, rank, micro_step, id }) => {
+            [step, rank, micro_step, id].map(|number| Cell::Int(number.into()))
+        }
+        None => [const { Cell::Empty }; 4],
+    }
 }
 
 fn brief_cells(summary: &KeySummary<'_>) -> Vec<Cell> {
@@ -116,20 +129,14 @@ fn brief_cells(summary: &KeySummary<'_>) -> Vec<Cell> {
 }
 
 fn key_cells(summary: &KeySummary<'_>) -> Vec<Cell> {
-    let optional = |value: Option<i128>| value.map_or(Cell::Empty, Cell::Int);
     let float = |value: Option<f64>| value.map_or(Cell::Empty, Cell::Float);
-    let place = summary.first.map(|first| first.place);
-    let at = |of: fn(ArrayPlace) -> i64| optional(place.map(|place| of(place).into()));
+    let index = summary.evidence().and_then(|row| row.first_difference);
     let [one, two] = [0, 1].map(|run| summary.key.one_sided[run].len());
-    vec![
-        Cell::Text(summary.key.name.clone()),
-        Cell::Text(summary.state().to_owned()),
-        at(|place| place.step),
-        at(|place| place.rank),
-        at(|place| place.micro_step),
-        at(|place| place.id),
+    let mut cells = vec![Cell::Text(summary.key.name.clone()), Cell::Text(summary.state().to_owned())];
+    cells.extend(place_cells(summary.first.map(|first| first.place)));
+    cells.extend([
         summary.first.map_or(Cell::Empty, |first| Cell::Text(kind_word(first.kind).to_owned())),
-        optional(summary.evidence().and_then(|row| row.first_difference).map(Into::into)),
+        index.map_or(Cell::Empty, |index| Cell::Int(index.into())),
         Cell::Int(summary.key.rows.len() as i128),
         Cell::Int(summary.differing as i128),
         float(summary.least_same_percentage),
@@ -139,7 +146,8 @@ fn key_cells(summary: &KeySummary<'_>) -> Vec<Cell> {
         Cell::Int(summary.nan_counts[1].into()),
         Cell::Text(format!("{one}/{two}")),
         Cell::Int(summary.key.failures.len() as i128),
-    ]
+    ]);
+    cells
 }
 
 fn kind_word(kind: DifferenceKind) -> &'static str {
@@ -164,58 +172,36 @@ pub(super) fn partings<'a>(verdict: &Verdict<'a>) -> Vec<(&'a KeyComparison, Par
 /// The partings as a table.
 pub(super) fn parting_table(partings: &[(&KeyComparison, Parting)]) -> Table {
     let token = |token: Option<_>| Cell::Text(token.map_or_else(|| "(ended)".to_owned(), word));
-    let rows = partings.iter().map(|(key, parting)| TableRow {
-        cells: vec![
-            Cell::Text(key.name.clone()),
-            Cell::Int(parting.place.step.into()),
-            Cell::Int(parting.place.rank.into()),
-            Cell::Int(parting.place.micro_step.into()),
-            Cell::Int(parting.sample.into()),
-            Cell::Int(parting.token as i128),
-            token(parting.tokens[0]),
-            token(parting.tokens[1]),
-            Cell::Int(parting.lengths[0] as i128),
-            Cell::Int(parting.lengths[1] as i128),
-        ],
-        tone: Tone::Plain,
+    let rows = partings.iter().map(|(key, parting)| {
+        let mut cells = vec![Cell::Text(key.name.clone())];
+        cells.extend(place_cells(Some(parting.place)).into_iter().take(3));
+        cells.extend([Cell::Int(parting.sample.into()), Cell::Int(parting.token as i128)]);
+        cells.extend(parting.tokens.map(token));
+        cells.extend(parting.lengths.map(|length| Cell::Int(length as i128)));
+        TableRow { cells, tone: Tone::Plain }
     });
-    Table { columns: PARTING_COLUMNS.to_vec(), rows: rows.collect() }
+    Table { columns: [&[KEY][..], &PLACE_COLUMNS[..3], &PARTING_COLUMNS].concat(), rows: rows.collect() }
 }
 
 /// What has no partner or could not be compared.
 pub(super) fn left_out_table(verdict: &Verdict<'_>) -> Table {
-    let row = |key: &KeyComparison, place: ArrayPlace, what: String| TableRow {
-        cells: vec![
-            Cell::Text(key.name.clone()),
-            Cell::Int(place.step.into()),
-            Cell::Int(place.rank.into()),
-            Cell::Int(place.micro_step.into()),
-            Cell::Int(place.id.into()),
-            Cell::Text(what),
-        ],
-        tone: Tone::Plain,
+    let row = |key: Option<&KeyComparison>, place: Option<ArrayPlace>, what: String| {
+        let mut cells = vec![key.map_or(Cell::Empty, |key| Cell::Text(key.name.clone()))];
+        cells.extend(place_cells(place));
+        cells.push(Cell::Text(what));
+        TableRow { cells, tone: Tone::Plain }
     };
     let mut rows = Vec::new();
-    for summary in &verdict.keys {
-        let key = summary.key;
-        rows.extend(summary.other_dtype.iter().map(|&place| row(key, place, "other dtype".to_owned())));
-        rows.extend(key.failures.iter().map(|failure| row(key, failure.place, failure.reason.clone())));
-        for (run, what) in ["only in 1", "only in 2"].into_iter().enumerate() {
-            rows.extend(key.one_sided[run].iter().map(|&place| row(key, place, what.to_owned())));
+    for KeySummary { key, other_dtype, .. } in &verdict.keys {
+        let of_key = |place: ArrayPlace, what: &str| row(Some(key), Some(place), what.to_owned());
+        rows.extend(other_dtype.iter().map(|&place| of_key(place, "other dtype")));
+        rows.extend(key.failures.iter().map(|failure| of_key(failure.place, &failure.reason)));
+        for (places, what) in key.one_sided.iter().zip(["only in 1", "only in 2"]) {
+            rows.extend(places.iter().map(|&place| of_key(place, what)));
         }
     }
-    rows.extend(verdict.unread.iter().map(|text| TableRow {
-        cells: vec![
-            Cell::Empty,
-            Cell::Empty,
-            Cell::Empty,
-            Cell::Empty,
-            Cell::Empty,
-            Cell::Text(format!("not read: {text}")),
-        ],
-        tone: Tone::Plain,
-    }));
-    Table { columns: PLACE_COLUMNS.to_vec(), rows }
+    rows.extend(verdict.unread.iter().map(|text| row(None, None, format!("not read: {text}"))));
+    Table { columns: [&[KEY][..], &PLACE_COLUMNS, &[Column::text("what", "what")]].concat(), rows }
 }
 
 /// The rows of a table for a sheet: titles, cells, colours.
@@ -238,7 +224,6 @@ pub(super) fn as_json(
     let at = |of: fn(ArrayPlace) -> i64| json!(place.map(of));
     let row = origin.and_then(|origin| verdict.row(origin));
     let layers = verdict.layers();
-    let not_compared = verdict.not_compared();
     json!({
         "verdict": {
             "status": verdict.status.as_str(),
@@ -257,10 +242,10 @@ pub(super) fn as_json(
             "layer_switch": layers.map(|layers| layers.switch),
             "compared": verdict.compared(),
             "not_compared": {
-                "unpaired": not_compared.unpaired,
-                "failed": not_compared.failed,
-                "dtype": not_compared.other_dtype,
-                "unread": not_compared.unread,
+                "unpaired": verdict.left_out_count("unpaired"),
+                "failed": verdict.left_out_count("files"),
+                "dtype": verdict.left_out_count("dtype"),
+                "unread": verdict.left_out_count("unread"),
             },
             "text": lines.join("\n"),
         },

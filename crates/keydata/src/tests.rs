@@ -45,15 +45,7 @@ fn key(name: &str, different: &[ArrayPlace]) -> KeyComparison {
             }
         }
     }
-    KeyComparison {
-        name: name.to_owned(),
-        present: [true, true],
-        rows,
-        bare: Vec::new(),
-        failures: Vec::new(),
-        one_sided: [Vec::new(), Vec::new()],
-        first_saved: None,
-    }
+    KeyComparison { name: name.to_owned(), present: [true, true], rows, ..KeyComparison::default() }
 }
 
 fn judged(keys: &[KeyComparison]) -> Verdict<'static> {

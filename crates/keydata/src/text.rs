@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use msprobe_report::answer::Status;
-use msprobe_report::short_number;
+use msprobe_report::answer::{NotCompared, Status};
+use msprobe_report::{counted, short_number, some_of};
 
 use super::flow::{self, Layers};
 use super::tokens::parting;
@@ -31,8 +31,7 @@ impl Verdict<'_> {
             lines.extend(self.layer_step(origin, dirs).map(|next| format!("Next, for the layer: {next}")));
         }
         lines.extend(self.coverage(dirs));
-        lines.extend(self.unpaired());
-        lines.extend(self.not_read());
+        lines.extend(self.not_compared());
         lines.extend(self.nan_note());
         lines
     }
@@ -62,13 +61,13 @@ impl Verdict<'_> {
         let has_pairs =
             |summary: &&KeySummary<'_>| !summary.key.rows.is_empty() || !summary.key.bare.is_empty();
         let keys = self.keys.iter().filter(has_pairs).count();
-        let compared = format!("{} in {}", count(self.compared(), "array"), count(keys, "key"));
+        let compared = format!("{} in {}", counted(self.compared(), "array"), counted(keys, "key"));
         match self.status {
             Status::Incomplete => {
                 format!("no difference in {compared}, but not everything could be compared")
             }
             Status::Failed if self.failures() > 0 => {
-                format!("{} could not be read", count(self.failures(), "pair"))
+                format!("{} could not be read", counted(self.failures(), "pair"))
             }
             Status::Failed => format!(
                 "{} and {} have no array of the same key, step, rank and micro step",
@@ -125,8 +124,7 @@ impl Verdict<'_> {
         let (always, later): (Vec<_>, Vec<_>) = same.partition(|summary| summary.first.is_none());
         let mut parts = Vec::new();
         if !always.is_empty() {
-            parts
-                .push(format!("{} identical", names(always.iter().map(|summary| summary.key.name.as_str()))));
+            parts.push(format!("{} identical", names(always.iter().map(|summary| &summary.key.name))));
         }
         parts.extend(later.iter().filter_map(|summary| {
             let first = summary.first?.place.step;
@@ -156,7 +154,7 @@ impl Verdict<'_> {
                 &text[1..],
                 parting.lengths[0],
                 parting.lengths[1],
-                count(parted.count(), "array")
+                counted(parted.count(), "array")
             ));
         }
         lines
@@ -165,23 +163,18 @@ impl Verdict<'_> {
     /// What else differs at that step, and what only later.
     pub(super) fn spread(&self, origin: Origin) -> Option<String> {
         let step = origin.difference.place.step;
-        let others = || {
-            self.keys.iter().enumerate().filter_map(|(index, summary)| {
-                let first = summary.first?;
-                (index != origin.key && Some(index) != origin.beside).then_some((summary, first.place.step))
-            })
-        };
-        let names_of =
-            |keys: Vec<&KeySummary<'_>>| names(keys.iter().map(|summary| summary.key.name.as_str()));
-        let at_once: Vec<_> = others().filter(|&(_, at)| at == step).map(|(summary, _)| summary).collect();
-        let later: Vec<_> = others().filter(|&(_, at)| at != step).collect();
+        let others = self.keys.iter().enumerate().filter_map(|(index, summary)| {
+            let first = summary.first?;
+            let is_other = index != origin.key && Some(index) != origin.beside;
+            is_other.then_some((&summary.key.name, first.place.step))
+        });
+        let (at_once, later): (Vec<_>, Vec<_>) = others.partition(|&(_, at)| at == step);
         let mut parts = Vec::new();
         if !at_once.is_empty() {
-            parts.push(format!("At the same step: {}.", names_of(at_once)));
+            parts.push(format!("At the same step: {}.", names(at_once.iter().map(|(name, _)| name))));
         }
         if let Some(next) = later.iter().map(|&(_, at)| at).min() {
-            let keys = later.iter().map(|&(summary, _)| summary).collect();
-            parts.push(format!("From step {next} on: {}.", names_of(keys)));
+            parts.push(format!("From step {next} on: {}.", names(later.iter().map(|(name, _)| name))));
         }
         (!parts.is_empty()).then(|| parts.join(" "))
     }
@@ -224,66 +217,38 @@ impl Verdict<'_> {
         for run in [0, 1] {
             let only =
                 self.keys.iter().filter(|summary| summary.key.present[run] && !summary.key.present[1 - run]);
-            let only = names(only.map(|summary| summary.key.name.as_str()));
+            let only = names(only.map(|summary| &summary.key.name));
             if !only.is_empty() {
                 lines.push(format!("Only {} has {only}.", dirs[run].display()));
             }
         }
         for (dir, ranks) in dirs.iter().zip(&self.lone_ranks) {
             if !ranks.is_empty() {
-                let numbers: Vec<String> = ranks.iter().map(|rank| format!("rank {rank}")).collect();
-                let numbers = names(numbers.iter().map(String::as_str));
+                let numbers = names(ranks.iter().map(|rank| format!("rank {rank}")));
                 lines.push(format!("Only {} has {numbers}.", dir.display()));
             }
         }
         lines
     }
 
-    /// Arrays of one run alone.
-    fn unpaired(&self) -> Option<String> {
-        let text = self.unpaired_words()?;
-        let first = self.first_place(|summary| summary.key.one_sided.iter().flatten().copied().min());
-        Some(format!("{text}{first}."))
-    }
-
-    pub(super) fn unpaired_words(&self) -> Option<String> {
-        let [one, two] =
-            [0, 1].map(|run| self.keys.iter().map(|summary| summary.key.one_sided[run].len()).sum::<usize>());
-        let text = || format!("Arrays without a partner: {one} of the first run, {two} of the second");
-        (one + two > 0).then(text)
-    }
-
-    /// What was there and could not be compared.
-    fn not_read(&self) -> Vec<String> {
-        let mut lines = Vec::new();
-        let not_compared = self.not_compared();
-        if not_compared.other_dtype > 0 {
-            let first = self.first_place(|summary| summary.other_dtype.first().copied());
-            let arrays = count(not_compared.other_dtype, "pair");
-            lines.push(format!("The same values in another dtype: {arrays}{first}."));
-        }
-        if not_compared.failed > 0 {
-            let first =
-                self.first_place(|summary| summary.key.failures.iter().map(|failure| failure.place).min());
-            let pairs = count(not_compared.failed, "pair");
-            lines.push(format!("{pairs} could not be compared{first}; the log and summary.json say why."));
-        }
-        if let Some(first) = self.unread.first() {
-            let entries = match self.unread.len() {
-                1 => "1 entry was".to_owned(),
-                entries => format!("{entries} entries were"),
+    /// What was not compared, each kind with the first of it.
+    fn not_compared(&self) -> Vec<String> {
+        let first_alone = || {
+            self.keys.iter().find_map(|summary| {
+                let place = summary.key.one_sided.iter().flatten().min()?;
+                Some(format!("{} {}", summary.key.name, place.text()))
+            })
+        };
+        let line = |kind: NotCompared| {
+            let first = match kind.kind {
+                // The earliest of both runs.
+                "unpaired" => first_alone()?,
+                _ => kind.first.into_iter().next()?.0,
             };
-            lines.push(format!("{entries} not read, the first {first}."));
-        }
-        lines
-    }
-
-    /// `, the first loss step 3 rank 0 micro_step 0 id 0`
-    fn first_place(&self, of: impl Fn(&KeySummary<'_>) -> Option<ArrayPlace>) -> String {
-        let first = self.keys.iter().find_map(|summary| Some((summary, of(summary)?)));
-        first.map_or_else(String::new, |(summary, place)| {
-            format!(", the first {} {}", summary.key.name, place.text())
-        })
+            let end = if kind.kind == "files" { "; the log and summary.json say why" } else { "" };
+            Some(format!("{}, the first {first}{end}.", kind.text))
+        };
+        self.left_out().into_iter().filter_map(line).collect()
     }
 
     pub(super) fn nan_note(&self) -> Option<String> {
@@ -296,7 +261,7 @@ impl Verdict<'_> {
                 format!("{} ({one} in the first run, {two} in the second)", summary.key.name)
             })
             .collect();
-        (!with_nan.is_empty()).then(|| format!("NaN in {}.", names(with_nan.iter().map(String::as_str))))
+        (!with_nan.is_empty()).then(|| format!("NaN in {}.", names(with_nan)))
     }
 }
 
@@ -330,12 +295,6 @@ fn row_text(row: &Row) -> String {
     text
 }
 
-pub(super) fn count(number: usize, noun: &str) -> String {
-    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
-}
-
-fn names<'a>(mut names: impl Iterator<Item = &'a str>) -> String {
-    let shown: Vec<&str> = names.by_ref().take(NAMES_IN_SENTENCE).collect();
-    let more = names.count();
-    if more == 0 { shown.join(", ") } else { format!("{} and {more} more", shown.join(", ")) }
+fn names<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> String {
+    some_of(names, NAMES_IN_SENTENCE)
 }

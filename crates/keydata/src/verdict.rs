@@ -6,7 +6,6 @@
 use std::collections::BTreeSet;
 
 use msprobe_report::answer::Status;
-use msprobe_tensor::DType;
 
 use super::flow::{self, FLOW};
 use super::{ArrayPlace, Comparison, KeyComparison, Row};
@@ -119,40 +118,10 @@ pub(super) struct Verdict<'a> {
     pub(super) unread: &'a [String],
 }
 
-/// How much was not compared, by what stood in the way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct NotCompared {
-    /// Arrays only one run has.
-    pub(super) unpaired: usize,
-    /// Pairs of which a file could not be read.
-    pub(super) failed: usize,
-    /// Pairs of the same values in another dtype.
-    pub(super) other_dtype: usize,
-    /// What else is in the trees.
-    pub(super) unread: usize,
-}
-
-impl NotCompared {
-    pub(super) fn is_empty(self) -> bool {
-        self == NotCompared::default()
-    }
-}
-
 impl Verdict<'_> {
     /// Pairs that could not be compared.
     pub(super) fn failures(&self) -> usize {
         self.keys.iter().map(|summary| summary.key.failures.len()).sum()
-    }
-
-    /// What stands in the way of saying that everything is the same.
-    pub(super) fn not_compared(&self) -> NotCompared {
-        let total = |of: fn(&KeySummary<'_>) -> usize| self.keys.iter().map(of).sum();
-        NotCompared {
-            unpaired: total(|summary| summary.key.one_sided.iter().map(Vec::len).sum()),
-            failed: self.failures(),
-            other_dtype: total(|summary| summary.other_dtype.len()),
-            unread: self.unread.len(),
-        }
     }
 
     /// Pairs that were compared.
@@ -238,7 +207,7 @@ pub(super) fn judge(comparison: &Comparison) -> Verdict<'_> {
         Status::Diverged
     } else if verdict.compared() == 0 {
         Status::Failed
-    } else if !verdict.not_compared().is_empty() {
+    } else if !verdict.left_out().is_empty() {
         Status::Incomplete
     } else {
         Status::Identical
@@ -263,48 +232,48 @@ fn beside(summaries: &[KeySummary<'_>], origin: usize, step: i64) -> Option<usiz
 }
 
 fn summarise<'a>(key: &'a KeyComparison, position: usize, common: &Common) -> KeySummary<'a> {
-    let kind = |first_difference: Option<u64>, shapes: &[Vec<usize>; 2]| match first_difference {
-        Some(_) => Some(DifferenceKind::Values),
-        None => (shapes[0] != shapes[1]).then_some(DifferenceKind::Shape),
-    };
-    let differing_rows = || {
-        let rows = key.rows.iter().enumerate().filter_map(|(index, row)| {
-            let kind = kind(row.first_difference, &row.shapes)?;
-            Some(Difference { place: row.place, kind, row: Some(index) })
-        });
-        rows.chain(key.bare.iter().filter_map(|bare| {
-            let kind = kind(bare.first_difference, &bare.shapes)?;
-            Some(Difference { place: bare.place, kind, row: None })
-        }))
-    };
-    let pairs = key.rows.iter().map(|row| (row.place, row.dtypes, kind(row.first_difference, &row.shapes)));
-    let bare =
-        key.bare.iter().map(|bare| (bare.place, bare.dtypes, kind(bare.first_difference, &bare.shapes)));
-    let is_other_dtype = |[one, two]: [DType; 2]| one != two;
-    let mut other_dtype: Vec<ArrayPlace> = pairs
-        .chain(bare)
-        .filter(|(_, dtypes, kind)| kind.is_none() && is_other_dtype(*dtypes))
-        .map(|(place, _, _)| place)
-        .collect();
-    other_dtype.sort_unstable();
-    let missing = [0, 1].into_iter().flat_map(|run| {
-        let places = key.one_sided[run].iter().filter(|&&place| common.holds(place));
-        places.map(move |&place| Difference { place, kind: DifferenceKind::OnlyIn(run), row: None })
+    let rows = key.rows.iter().enumerate().map(|(index, row)| {
+        let kind = difference_of(row.first_difference, &row.shapes);
+        (row.place, row.dtypes, kind, Some(index))
     });
+    let bare = key.bare.iter().map(|bare| {
+        let kind = difference_of(bare.first_difference, &bare.shapes);
+        (bare.place, bare.dtypes, kind, None)
+    });
+    let (mut differences, mut other_dtype) = (Vec::new(), Vec::new());
+    for (place, [one, two], kind, row) in rows.chain(bare) {
+        match kind {
+            Some(kind) => differences.push(Difference { place, kind, row }),
+            None if one != two => other_dtype.push(place),
+            None => {}
+        }
+    }
+    other_dtype.sort_unstable();
+    let differing = differences.len();
     // A key one run does not save at all is a matter of its settings.
-    let missing = missing.filter(|_| key.present == [true, true]);
-    let differences: Vec<Difference> = differing_rows().chain(missing).collect();
+    for (run, places) in key.one_sided.iter().enumerate().filter(|_| key.present == [true, true]) {
+        let missing = places.iter().copied().filter(|place| common.holds(*place));
+        let kind = DifferenceKind::OnlyIn(run);
+        differences.extend(missing.map(|place| Difference { place, kind, row: None }));
+    }
     let largest =
         |of: fn(&Row) -> f64| key.rows.iter().map(of).filter(|value| !value.is_nan()).reduce(f64::max);
     KeySummary {
         key,
         first: differences.iter().min_by_key(|difference| difference.place).copied(),
         earliest: differences.iter().min_by_key(|difference| moment(position, difference.place)).copied(),
-        differing: differing_rows().count(),
+        differing,
         least_same_percentage: key.rows.iter().map(|row| row.metrics.same_percentage).reduce(f64::min),
         max_abs_error: largest(|row| row.metrics.max_abs_error),
         max_relative_error: largest(|row| row.metrics.max_relative_error),
         nan_counts: [0, 1].map(|run| key.rows.iter().map(|row| row.nan_counts[run]).sum()),
         other_dtype,
+    }
+}
+
+fn difference_of(first_difference: Option<u64>, shapes: &[Vec<usize>; 2]) -> Option<DifferenceKind> {
+    match first_difference {
+        Some(_) => Some(DifferenceKind::Values),
+        None => (shapes[0] != shapes[1]).then_some(DifferenceKind::Shape),
     }
 }

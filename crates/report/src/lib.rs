@@ -18,6 +18,7 @@ mod text;
 mod tone;
 mod unfinished;
 mod visible;
+mod words;
 mod xlsx;
 
 use std::fmt;
@@ -36,9 +37,9 @@ pub use self::sheet_json::write_sheet_json;
 pub use self::text::{short_number, write_text};
 pub use self::tone::Tone;
 pub use self::visible::{Visible, write_visible_lines};
+pub use self::words::{counted, some_of};
 pub use self::xlsx::write_workbook;
 use msprobe_tensor::digits as number;
-pub use msprobe_tensor::digits::push_repr as push_float_repr;
 
 /// Kinds of files to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -25,6 +25,14 @@ pub fn timestamp() -> String {
     Local::now().format(STAMP).to_string()
 }
 
+/// Names in a directory, sorted. One that is not text is shown with replacements.
+pub fn names_in(directory: &Path) -> io::Result<Vec<String>> {
+    let name = |entry: io::Result<fs::DirEntry>| Ok(entry?.file_name().to_string_lossy().into_owned());
+    let mut names = fs::read_dir(directory)?.map(name).collect::<io::Result<Vec<String>>>()?;
+    names.sort_unstable();
+    Ok(names)
+}
+
 /// Makes a directory for results, with its parents, for the user and the group.
 pub fn make_directory(path: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(path)

@@ -2,10 +2,10 @@
 
 use msprobe_dump::model::Statistic;
 use msprobe_dump::names::Step;
-use msprobe_report::Cell;
 use msprobe_report::answer::{Answer, Culprit, Evidence, NotCompared, Scope, Status, StepAndRank};
+use msprobe_report::{Cell, counted};
 
-use super::text::{count, facts};
+use super::text::facts;
 use super::{Outcome, RankSummary};
 use crate::findings::{Elements, Finding};
 use crate::values::Value;
@@ -61,7 +61,7 @@ impl Outcome {
         let of = |test: fn(&RankSummary) -> bool| self.ranks.iter().filter(move |rank| test(rank));
         let rank = |rank: &RankSummary| format!("rank {}", rank.rank);
         let unmeasured: u64 = self.ranks.iter().map(|rank| rank.unmeasured).sum();
-        let values = count(unmeasured as usize, "value");
+        let values = counted(unmeasured as usize, "value");
         let first_values = of(|rank| rank.unmeasured > 0).map(|one| {
             (format!("{}: {}", rank(one), one.first_unmeasured.as_deref().unwrap_or_default()), String::new())
         });
@@ -86,31 +86,31 @@ impl Outcome {
             NotCompared::of(
                 "ranks",
                 ranks,
-                format!("{} without a dump that can be read", count(ranks, "rank")),
+                format!("{} without a dump that can be read", counted(ranks, "rank")),
                 missing.chain(unreadable),
             ),
             NotCompared::of(
                 "damaged",
                 damages,
-                format!("{} with a damaged dump", count(damages, "rank")),
+                format!("{} with a damaged dump", counted(damages, "rank")),
                 damaged.map(|one| (rank(one), one.problems.first().cloned().unwrap_or_default())),
             ),
             NotCompared::of(
                 "empty",
                 empties,
-                format!("{} with a dump without records", count(empties, "rank")),
+                format!("{} with a dump without records", counted(empties, "rank")),
                 empty.map(|one| (rank(one), "no records".to_owned())),
             ),
             NotCompared::of(
                 "unread",
                 self.left_out.len(),
-                format!("{} left out", count(self.left_out.len(), "path")),
+                format!("{} left out", counted(self.left_out.len(), "path")),
                 self.left_out.iter().map(|path| (path.clone(), String::new())),
             ),
             NotCompared::of(
                 "steps",
                 self.incomplete_steps.len(),
-                format!("{} more like this", count(self.incomplete_steps.len(), "step")),
+                format!("{} more like this", counted(self.incomplete_steps.len(), "step")),
                 named(&self.incomplete_steps),
             ),
         ]
@@ -122,10 +122,10 @@ impl Outcome {
     /// Values close to the end of their range.
     fn close_to_the_end(&self) -> Vec<Evidence> {
         const SHOWN: usize = 10;
-        let all = self.warnings.iter().flat_map(|warned| warned.range.warnings.iter().zip(&warned.sentences));
-        all.take(SHOWN)
-            .map(|(warning, (operation, _))| {
-                let place = format!("{}.{}", super::role_word(warning.role), warning.index);
+        self.all_warnings()
+            .take(SHOWN)
+            .map(|(_, warning, operation, _)| {
+                let place = format!("{}.{}", warning.role.as_str(), warning.index);
                 let value = Cell::Float(warning.value);
                 Evidence::of_sides(operation, &place, warning.danger.as_str(), value, Cell::Empty)
                     .tolerating(warning.limit)

@@ -4,8 +4,9 @@ use msprobe_dump::model::Statistic;
 use msprobe_report::json_number;
 use serde_json::{Value as JsonValue, json};
 
-use super::{Outcome, Warned, role_word};
+use super::Outcome;
 use crate::findings::{Elements, Finding};
+use crate::range::{Danger, Warning};
 use crate::values::Value;
 
 /// Grows when members change their meaning.
@@ -27,34 +28,6 @@ impl Outcome {
                 Some(json!({"rule": rule, "rank": rank, "operation": operation, "count": excused.count}))
             })
             .collect();
-        let spread: Vec<JsonValue> = self
-            .spread
-            .iter()
-            .map(|spread| {
-                json!({
-                    "rank": spread.rank,
-                    "operation": spread.operation,
-                    "via": spread.via,
-                    "from_rank": spread.from_rank,
-                })
-            })
-            .collect();
-        let ranks: Vec<JsonValue> = self
-            .ranks
-            .iter()
-            .map(|rank| {
-                json!({
-                    "rank": rank.rank,
-                    "level": rank.level,
-                    "records": rank.records,
-                    "anomalies": rank.anomalies,
-                    "first_anomaly": rank.first_anomaly,
-                    "problems": rank.problems,
-                    "unmeasured": rank.unmeasured,
-                    "first_unmeasured": rank.first_unmeasured,
-                })
-            })
-            .collect();
         let document = json!({
             "schema": SCHEMA,
             "status": self.status().as_str(),
@@ -66,20 +39,20 @@ impl Outcome {
             "unmeasured": self.ranks.iter().map(|rank| rank.unmeasured).sum::<u64>(),
             "culprit": origins.first(),
             "births": origins,
-            "more_births": self.more_origins,
-            "spread": spread,
+            "more_births": self.more_origins(),
+            "spread": self.spread,
             "harmless": harmless,
             "absorbed": self.absorbed().0,
-            "warnings": self.warnings.iter().flat_map(warnings).collect::<Vec<JsonValue>>(),
+            "warnings": self.all_warnings().map(warning).collect::<Vec<JsonValue>>(),
             "warning_counts": self.warning_counts(),
             "mask_filled_tensors": self.warnings.iter().map(|warned| warned.filled).sum::<u64>(),
             "as_dtype": self.as_dtype,
-            "ranks": ranks,
+            "ranks": self.ranks,
             "unreadable_ranks": self.unreadable,
             "missing_ranks": self.missing_ranks,
             "left_out": self.left_out,
-            "communications": self.exchanges,
-            "unpaired_calls": self.unpaired,
+            "communications": self.links.len(),
+            "unpaired_calls": self.links.unpaired().len(),
             "problems": self.problems,
             "files": paths(&self.files),
             "answer": self.answer().to_json(),
@@ -88,7 +61,7 @@ impl Outcome {
     }
 
     fn warning_counts(&self) -> JsonValue {
-        let counts = crate::range::Danger::ALL.iter().enumerate().map(|(index, danger)| {
+        let counts = Danger::ALL.iter().enumerate().map(|(index, danger)| {
             let count: u64 = self.warnings.iter().filter_map(|warned| warned.range.counts.get(index)).sum();
             (danger.as_str().to_owned(), json!(count))
         });
@@ -97,11 +70,6 @@ impl Outcome {
 }
 
 fn finding(finding: &Finding) -> JsonValue {
-    let chain: Vec<JsonValue> = finding
-        .chain
-        .iter()
-        .map(|hop| json!({"rank": hop.rank, "operation": hop.operation, "how": hop.how}))
-        .collect();
     json!({
         "rank": finding.rank,
         "operation": finding.operation,
@@ -115,7 +83,7 @@ fn finding(finding: &Finding) -> JsonValue {
         "stack": finding.stack,
         "inputs": finding.inputs.iter().map(value).collect::<Vec<JsonValue>>(),
         "outputs": finding.outputs.iter().map(value).collect::<Vec<JsonValue>>(),
-        "chain": chain,
+        "chain": finding.chain,
         "elements": finding.elements.iter().map(elements).collect::<Vec<JsonValue>>(),
     })
 }
@@ -123,7 +91,7 @@ fn finding(finding: &Finding) -> JsonValue {
 fn value(value: &Value) -> JsonValue {
     let mut object = json!({
         "place": value.place,
-        "type": role_word(value.role),
+        "type": value.role.as_str(),
         "dtype": value.dtype,
         "shape": value.shape,
     });
@@ -141,23 +109,21 @@ fn elements(elements: &Elements) -> JsonValue {
         "nan": counts.nan,
         "inf": counts.positive_inf,
         "-inf": counts.negative_inf,
-        "first_bad": counts.first_bad,
+        "first_bad": elements.first_bad,
     })
 }
 
-fn warnings(warned: &Warned) -> impl Iterator<Item = JsonValue> {
-    warned.range.warnings.iter().zip(&warned.sentences).map(|(warning, (operation, sentence))| {
-        json!({
-            "rank": warned.rank,
-            "operation": operation,
-            "danger": warning.danger.as_str(),
-            "type": role_word(warning.role),
-            "index": warning.index,
-            "dtype": warning.dtype.to_string(),
-            "value": json_number(warning.value),
-            "limit": json_number(warning.limit),
-            "share": warning.share,
-            "text": sentence,
-        })
+fn warning((rank, warning, operation, sentence): (u32, &Warning, &str, &str)) -> JsonValue {
+    json!({
+        "rank": rank,
+        "operation": operation,
+        "danger": warning.danger.as_str(),
+        "type": warning.role.as_str(),
+        "index": warning.index,
+        "dtype": warning.dtype.to_string(),
+        "value": json_number(warning.value),
+        "limit": json_number(warning.limit),
+        "share": warning.share,
+        "text": sentence,
     })
 }

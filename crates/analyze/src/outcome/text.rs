@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use msprobe_dump::model::Statistic;
 use msprobe_report::answer::Section;
-use msprobe_report::short_number;
+use msprobe_report::{counted, short_number};
 
 use super::{Outcome, Status};
 use crate::findings::{Elements, Finding, Hop, OriginKind};
@@ -40,7 +40,7 @@ impl Outcome {
         let has_none = self.harmless().is_empty() && self.absorbed().0 == 0;
         let none = if has_none { "no NaN and no Inf" } else { "no harmful NaN or Inf" };
         if self.has_no_records() {
-            return format!("nothing to judge: there are no records of values on {}", count(ranks, "rank"));
+            return format!("nothing to judge: there are no records of values on {}", counted(ranks, "rank"));
         }
         match (self.culprit(), self.status()) {
             (Some(culprit), _) => {
@@ -61,14 +61,14 @@ impl Outcome {
             (None, Status::Incomplete) => {
                 format!(
                     "{none} in what was measured on {}, but {}",
-                    count(ranks, "rank"),
+                    counted(ranks, "rank"),
                     self.gaps().join(", ")
                 )
             }
             (None, Status::Warning) => {
-                format!("{none} on {}, but values close to the end of their range", count(ranks, "rank"))
+                format!("{none} on {}, but values close to the end of their range", counted(ranks, "rank"))
             }
-            (None, _) => format!("{none} on {}", count(ranks, "rank")),
+            (None, _) => format!("{none} on {}", counted(ranks, "rank")),
         }
     }
 
@@ -76,7 +76,7 @@ impl Outcome {
     pub fn sections(&self) -> Vec<Section> {
         let mut sections = Vec::new();
         if !self.clean_steps.is_empty() {
-            let steps = count(self.clean_steps.len(), "step");
+            let steps = counted(self.clean_steps.len(), "step");
             let which = if self.status() == Status::Anomaly { "before it" } else { "besides" };
             let line = format!("In {}; {steps} {which} had none", self.step.display());
             sections.push(Section::lines("", vec![line]));
@@ -135,8 +135,8 @@ impl Outcome {
             })
             .collect();
         let mut lines = shortened(&others);
-        if self.more_origins > 0 {
-            lines.push(format!("  {} more are only counted", self.more_origins));
+        if self.more_origins() > 0 {
+            lines.push(format!("  {} more are only counted", self.more_origins()));
         }
         Section::lines("Began independently of that", lines)
     }
@@ -167,17 +167,17 @@ impl Outcome {
             lines.push(format!(
                 "  {}: {}, first {name} on rank {rank}",
                 rule.as_str(),
-                count(records, "record")
+                counted(records, "record")
             ));
         }
         let filled: u64 = self.warnings.iter().map(|warned| warned.filled).sum();
         if filled > 0 {
-            let tensors = count(filled as usize, "tensor");
+            let tensors = counted(filled as usize, "tensor");
             lines.push(format!("  {}: {tensors} with the lowest number of their dtype", Rule::Mask.as_str()));
         }
         let mut sections = vec![section("Harmless by rule (--no-rule NAME to count it)", &lines)];
         if let (records, Some((rank, name))) = self.absorbed() {
-            let records = count(records, "record");
+            let records = counted(records, "record");
             let line = format!(
                 "Also not finite on the way in, from nobody knows where, and finite on the way out: {records}, first {name} on \
                  rank {rank}"
@@ -193,29 +193,29 @@ impl Outcome {
         let unmeasured: u64 = self.ranks.iter().map(|rank| rank.unmeasured).sum();
         if unmeasured > 0 {
             let was = if unmeasured == 1 { "was" } else { "were" };
-            gaps.push(format!("{} {was} not measured", count(unmeasured as usize, "value")));
+            gaps.push(format!("{} {was} not measured", counted(unmeasured as usize, "value")));
         }
         if !self.missing_ranks.is_empty() {
-            gaps.push(format!("there is no dump of {}", count(self.missing_ranks.len(), "rank")));
+            gaps.push(format!("there is no dump of {}", counted(self.missing_ranks.len(), "rank")));
         }
         if !self.unreadable.is_empty() {
-            gaps.push(format!("{} could not be read", count(self.unreadable.len(), "rank")));
+            gaps.push(format!("{} could not be read", counted(self.unreadable.len(), "rank")));
         }
         let of = |test: fn(&super::RankSummary) -> bool| self.ranks.iter().filter(|rank| test(rank)).count();
         let damaged = of(|rank| !rank.problems.is_empty());
         if damaged > 0 {
-            gaps.push(format!("the dump of {} is damaged", count(damaged, "rank")));
+            gaps.push(format!("the dump of {} is damaged", counted(damaged, "rank")));
         }
         let empty = of(|rank| rank.records == 0 && rank.problems.is_empty());
         if empty > 0 {
-            gaps.push(format!("the dump of {} has no records", count(empty, "rank")));
+            gaps.push(format!("the dump of {} has no records", counted(empty, "rank")));
         }
         if !self.left_out.is_empty() {
             let directories = if self.left_out.len() == 1 { "directory is" } else { "directories are" };
             gaps.push(format!("{} {directories} left out", self.left_out.len()));
         }
         if !self.incomplete_steps.is_empty() {
-            gaps.push(format!("{} more like this", count(self.incomplete_steps.len(), "step")));
+            gaps.push(format!("{} more like this", counted(self.incomplete_steps.len(), "step")));
         }
         gaps
     }
@@ -223,10 +223,10 @@ impl Outcome {
     fn what_is_wrong(&self) -> Section {
         let problems: Vec<String> = self.problems.iter().map(|problem| format!("  {problem}")).collect();
         let mut lines = shortened(&problems);
-        if self.unpaired > 0 && self.status() == Status::Anomaly {
+        if !self.links.unpaired().is_empty() && self.status() == Status::Anomaly {
             lines.push(format!(
                 "  {} found no partner on another rank",
-                count(self.unpaired, "communication call")
+                counted(self.links.unpaired().len(), "communication call")
             ));
         }
         Section::lines("Problems", lines)
@@ -273,7 +273,7 @@ fn elements_line(elements: &Elements) -> String {
         }
     }
     let first =
-        counts.first_bad.as_ref().map_or_else(String::new, |index| format!(", the first at {index:?}"));
+        elements.first_bad.as_ref().map_or_else(String::new, |index| format!(", the first at {index:?}"));
     format!("{:<10} {} of {} elements{first}", elements.place, parts.join(", "), counts.elements)
 }
 
@@ -359,10 +359,6 @@ pub(crate) fn said(kinds: Kinds) -> String {
         })
         .collect();
     if words.is_empty() { "a value that is not finite".to_owned() } else { words.join(" and ") }
-}
-
-pub(super) fn count(number: usize, what: &str) -> String {
-    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
 #[cfg(test)]

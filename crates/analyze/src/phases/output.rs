@@ -175,25 +175,11 @@ fn put_map(text: &mut JsonText, members: &[(Cow<'_, str>, Json<'_>)]) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
-
-    use msprobe_report::console::Level;
+    use msprobe_report::console::Remembered;
 
     use super::*;
     use crate::phases::find;
     use crate::rank::RankDir;
-
-    #[derive(Default)]
-    struct Kept(Mutex<Vec<String>>);
-
-    impl Console for Kept {
-        fn log(&self, _: Level, text: &str) {
-            self.0.lock().unwrap().push(text.to_owned());
-        }
-        fn begin(&self, _: &'static str, _: u64) {}
-        fn advance(&self, _: u64) {}
-        fn end(&self) {}
-    }
 
     const BAD: &str = "{\"Max\": NaN}";
 
@@ -207,9 +193,9 @@ mod tests {
         }
         let place = RankDir { rank: 3, path: dir.path().to_owned() };
         let ranks = [RankDump::read(place, &mut (), &|_| ()).unwrap()];
-        let console = Kept::default();
+        let console = Remembered::default();
         let path = write(&find(&ranks), &ranks, dir.path(), 0, &console).unwrap();
-        (std::fs::read_to_string(path).unwrap(), console.0.into_inner().unwrap())
+        (std::fs::read_to_string(path).unwrap(), console.said(|_| true))
     }
 
     #[test]

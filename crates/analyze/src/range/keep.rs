@@ -2,7 +2,7 @@
 
 use msprobe_dump::hash::FastMap;
 
-use super::{Danger, RangeFindings, RangeOptions, Warning};
+use super::{RangeFindings, RangeOptions, Warning};
 
 /// Per danger, the first ones.
 const FIRST: usize = 20;
@@ -12,16 +12,6 @@ const SEVERE: usize = 25;
 const FILLS: usize = 5;
 /// All together.
 pub(super) const MOST: usize = 4 * (FIRST + SEVERE + FILLS);
-
-/// A warning that could be kept.
-pub(crate) struct Offer {
-    pub(crate) record: u32,
-    pub(crate) danger: Danger,
-    /// Larger is worse.
-    pub(crate) severity: f64,
-    /// See [`Warning::is_fill`].
-    pub(crate) is_fill: bool,
-}
 
 struct Entry {
     number: u64,
@@ -44,7 +34,7 @@ struct Tally {
 
 /// Warnings so far.
 #[derive(Default)]
-pub(crate) struct Kept {
+pub(super) struct Kept {
     shelves: [Shelf; 4],
     counts: [u64; 4],
     fills: [u64; 4],
@@ -54,17 +44,18 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// Counts a warning, and makes it only if it is kept.
-    pub(crate) fn offer(&mut self, offer: &Offer, make: impl FnOnce() -> Warning) {
-        let danger = offer.danger as usize;
-        let tally = self.tallies.entry(offer.record).or_default();
+    /// Counts a warning, and keeps it, with the name of its file, if there is room. A larger `severity` is worse.
+    pub(super) fn offer(&mut self, warning: Warning, severity: f64, data_name: Option<&str>) {
+        let danger = warning.danger as usize;
+        let tally = self.tallies.entry(warning.record).or_default();
         self.counts[danger] += 1;
         tally.counts[danger] += 1;
         self.number += 1;
-        let (number, severity) = (self.number, offer.severity);
-        let entry = || Entry { number, severity, warning: make() };
+        let (number, is_fill) = (self.number, warning.is_fill());
+        let named = |warning| Warning { data_name: data_name.map(Box::from), ..warning };
+        let entry = || Entry { number, severity, warning: named(warning) };
         let shelf = &mut self.shelves[danger];
-        if offer.is_fill {
+        if is_fill {
             self.fills[danger] += 1;
             tally.fills[danger] += 1;
             if shelf.fills.len() < FILLS {
@@ -89,7 +80,7 @@ impl Kept {
     }
 
     /// Takes back what was said about a record.
-    pub(crate) fn forget(&mut self, record: u32) {
+    pub(super) fn forget(&mut self, record: u32) {
         let Some(tally) = self.tallies.remove(&record) else { return };
         for danger in 0..4 {
             self.counts[danger] -= u64::from(tally.counts[danger]);
@@ -103,7 +94,7 @@ impl Kept {
     }
 
     /// What was kept, in the order of the dump.
-    pub(crate) fn finish(self, options: RangeOptions) -> RangeFindings {
+    pub(super) fn finish(self, options: RangeOptions) -> RangeFindings {
         let mut entries: Vec<Entry> = self
             .shelves
             .into_iter()

@@ -3,9 +3,9 @@
 use msprobe_tensor::DType;
 
 use super::bound::small_elements;
-use super::{AsDtype, Danger, Edge, Evidence, Kept, Offer, RangeFindings, RangeOptions, Warning, edges};
+use super::keep::Kept;
+use super::{Danger, Edge, Evidence, RangeFindings, RangeOptions, Warning, edges};
 use crate::rank::{TensorFacts, TensorPlace, TensorWatch};
-use crate::record::Role;
 
 /// Collects warnings. Give it to [`crate::rank::RankDump::read`].
 pub struct RangeWatch {
@@ -31,34 +31,6 @@ impl RangeWatch {
     pub fn finish(self) -> RangeFindings {
         self.kept.finish(self.options)
     }
-
-    fn offer(&mut self, found: &Found<'_>) {
-        let Found { place, tensor, dtype, danger, .. } = *found;
-        let as_dtype: Option<AsDtype> = match danger {
-            Danger::NearMaximum | Danger::Underflow => None,
-            Danger::WouldOverflow | Danger::WouldUnderflow => self.options.as_dtype,
-        };
-        let warning = |data_name| Warning {
-            record: record_number(place),
-            role: place.role,
-            index: u16::try_from(place.index).unwrap_or(u16::MAX),
-            danger,
-            value: found.value,
-            limit: found.limit,
-            share: found.share,
-            evidence: Evidence::Statistics,
-            dtype,
-            as_dtype,
-            data_name,
-        };
-        let offer = Offer {
-            record: record_number(place),
-            danger,
-            severity: found.severity,
-            is_fill: warning(None).is_fill(),
-        };
-        self.kept.offer(&offer, || warning(tensor.data_name.map(Box::from)));
-    }
 }
 
 impl TensorWatch for RangeWatch {
@@ -70,39 +42,30 @@ impl TensorWatch for RangeWatch {
         let Some(&edges) = self.edges.get(dtype as usize) else { return };
         for danger in Danger::ALL {
             let Some(edge) = edges[danger as usize] else { continue };
-            let found = Found {
-                place,
-                tensor,
-                dtype,
-                danger,
-                limit: edge.limit,
-                value: 0.0,
-                share: None,
-                severity: 0.0,
+            let found = if danger.is_underflow() {
+                small_elements(tensor, dtype, edge.at)
+                    .map(|small| (small.value, Some(small.share), small.severity))
+            } else {
+                largest_beyond(tensor, dtype, edge.at).map(|value| (value, None, value.abs() / edge.limit))
             };
-            if danger.is_underflow() {
-                if let Some(small) = small_elements(tensor, dtype, edge.at) {
-                    let (value, severity) = (small.value, small.severity);
-                    self.offer(&Found { value, share: Some(small.share), severity, ..found });
-                }
-            } else if let Some(value) = largest_beyond(tensor, dtype, edge.at) {
-                self.offer(&Found { value, severity: value.abs() / edge.limit, ..found });
-            }
+            let Some((value, share, severity)) = found else { continue };
+            let is_asked_for = matches!(danger, Danger::WouldOverflow | Danger::WouldUnderflow);
+            let warning = Warning {
+                record: record_number(place),
+                role: place.role,
+                index: u16::try_from(place.index).unwrap_or(u16::MAX),
+                danger,
+                value,
+                limit: edge.limit,
+                share,
+                evidence: Evidence::Statistics,
+                dtype,
+                as_dtype: self.options.as_dtype.filter(|_| is_asked_for),
+                data_name: None,
+            };
+            self.kept.offer(warning, severity, tensor.data_name);
         }
     }
-}
-
-/// A tensor in danger.
-#[derive(Clone, Copy)]
-struct Found<'a> {
-    place: TensorPlace<'a>,
-    tensor: &'a TensorFacts<'a>,
-    dtype: DType,
-    danger: Danger,
-    limit: f64,
-    value: f64,
-    share: Option<f64>,
-    severity: f64,
 }
 
 /// Records are numbered within 32 bits, as in [`crate::rank`].
@@ -126,7 +89,7 @@ fn largest_beyond(tensor: &TensorFacts<'_>, dtype: DType, at: f64) -> Option<f64
 /// Notices when a record is read that was there before: a repeated name counts as its last value, and a damaged record
 /// is left out, so that the next one gets its number.
 #[derive(Default)]
-pub(crate) struct Reading {
+struct Reading {
     /// The next record that was not there yet.
     fresh: usize,
     record: usize,
@@ -137,8 +100,8 @@ pub(crate) struct Reading {
 
 impl Reading {
     /// Whether this tensor is the first of a record whose number was seen before.
-    pub(crate) fn begins(&mut self, place: TensorPlace<'_>) -> bool {
-        let next = &mut self.next[role_number(place.role)];
+    fn begins(&mut self, place: TensorPlace<'_>) -> bool {
+        let next = &mut self.next[place.role as usize];
         if self.fresh > 0 && place.record == self.record && place.index == *next && place.name == self.name {
             *next += 1;
             return false;
@@ -149,15 +112,7 @@ impl Reading {
         self.name.clear();
         self.name.push_str(place.name);
         self.next = [0; 3];
-        self.next[role_number(place.role)] = place.index.saturating_add(1);
+        self.next[place.role as usize] = place.index.saturating_add(1);
         is_known
-    }
-}
-
-fn role_number(role: Role) -> usize {
-    match role {
-        Role::Input => 0,
-        Role::Parameter => 1,
-        Role::Output => 2,
     }
 }

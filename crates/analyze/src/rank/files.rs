@@ -7,18 +7,8 @@ use msprobe_dump::hash::FastSet;
 use msprobe_tensor::files::{FileError, FormatError, TensorFile};
 use rayon::prelude::*;
 
-use super::RankDump;
 use super::gather::NamedFile;
-use crate::outcome::role_word;
-
-/// Tensors that name a file which is not there, or is none of a tensor.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct LostFiles {
-    /// How many.
-    pub count: u64,
-    /// The first: `Torch.exp.0.forward: output 0: there is no file x.pt`.
-    pub first: Option<String>,
-}
+use super::{Noted, RankDump};
 
 impl RankDump {
     /// Looks for the file of every tensor that names one.
@@ -35,14 +25,13 @@ impl RankDump {
         let there = regular_files(&dir);
         let wrong: Vec<Option<String>> =
             named.par_iter().map(|(_, file)| problem_of(&dir, &there, &file.data_name)).collect();
-        let mut lost = LostFiles::default();
+        let mut lost = Noted::default();
         for ((record, file), problem) in named.iter().zip(wrong) {
             let Some(problem) = problem else { continue };
-            lost.count += 1;
-            if lost.first.is_none() {
+            lost.note(|| {
                 let name = self.records.get(*record as usize).map_or("", |record| &*record.name);
-                lost.first = Some(format!("{name}: {} {}: {problem}", role_word(file.role), file.index));
-            }
+                format!("{name}: {} {}: {problem}", file.role.as_str(), file.index)
+            });
         }
         self.lost_files = lost;
     }

@@ -11,8 +11,7 @@ use msprobe_tensor::DType;
 
 use super::Unmeasured;
 use crate::communication::{BatchItem, Communication, RankArgument, is_communication};
-use crate::outcome::role_word;
-use crate::record::{Argument, BadTensor, Kinds, PlainFindings, Record, Role, Sums};
+use crate::record::{Argument, BadTensor, Kinds, Record, Role, Sums};
 
 /// A tensor as its record describes it.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -90,19 +89,7 @@ pub(super) fn read_record(
         watch,
         is_forward_of_module,
         seen: [0; 3],
-        record: Record {
-            name: name.into(),
-            offset: text.offset,
-            length: 0,
-            plain: PlainFindings::default(),
-            has_input: false,
-            has_output: false,
-            is_recompute: false,
-            has_bad_number: false,
-            bad: Box::default(),
-            communication: None,
-            parameters: Box::default(),
-        },
+        record: Record { name: name.into(), offset: text.offset, ..Record::default() },
         bad: Vec::new(),
         communication: is_of_communication(name).then(Box::<Communication>::default),
         are_gradients: false,
@@ -232,13 +219,13 @@ impl Gather<'_> {
 
     fn note_unmeasured(&mut self, what: impl FnOnce() -> String) {
         let name = self.name;
-        self.unmeasured.note(|| format!("{name}: {}", what()));
+        self.unmeasured.values.note(|| format!("{name}: {}", what()));
     }
 
     /// `output 0`, of the tensor that comes next.
     fn described(&self, at: &Place<'_>) -> String {
         let role = at.section.role();
-        format!("{} {}", role_word(role), self.seen[role as usize])
+        format!("{} {}", role.as_str(), self.seen[role as usize])
     }
 
     /// An argument that is no value.
@@ -318,9 +305,9 @@ impl Gather<'_> {
             self.note_unmeasured(|| format!("{described} has {key} twice"));
         }
         if kinds.is_finite() && Sums::of(&figures, dtype, elements) == Sums::Overflowed {
-            let text = || format!("{}: {} has an infinite Mean or Norm", self.name, self.described(at));
-            let text = text();
-            self.unmeasured.note_overflowed_sum(|| text);
+            let (name, described) = (self.name, self.described(at));
+            let text = || format!("{name}: {described} has an infinite Mean or Norm");
+            self.unmeasured.overflowed_sums.note(text);
         }
         if let Some(reason) = &unmeasured {
             let described = self.described(at);
@@ -331,10 +318,9 @@ impl Gather<'_> {
                 let index = self.seen[role as usize] as u32;
                 self.files.push(NamedFile { role, index, data_name: (&**data_name).into() });
             } else {
-                let (name, described) = (self.name, (role, self.seen[role as usize]));
-                self.unmeasured.note_without_file(|| {
-                    format!("{name}: {} {} has no file", role_word(described.0), described.1)
-                });
+                let (name, index) = (self.name, self.seen[role as usize]);
+                let text = || format!("{name}: {} {index} has no file", role.as_str());
+                self.unmeasured.without_file.note(text);
             }
         }
         if dtype_name.is_some() {

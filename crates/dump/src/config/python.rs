@@ -1,11 +1,10 @@
 //! JSON values as Python sees and prints them, because messages quote them in that form.
 
-use std::fmt::Write as _;
+use serde_json::Value;
 
-use serde_json::{Number, Value};
-
+use crate::python_text::{list_of_texts, python_repr, python_str};
+use crate::read::Json;
 use crate::words::Word;
-use crate::write::push_float;
 
 /// What `bool(value)` says.
 pub(super) fn truthy(value: &Value) -> bool {
@@ -34,33 +33,17 @@ pub(super) fn type_name(value: &Value) -> &'static str {
 
 /// What `str(value)` says.
 pub(super) fn str(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        _ => repr(value),
-    }
+    python_str(&json(value))
 }
 
 /// What `repr(value)` says.
 pub(super) fn repr(value: &Value) -> String {
-    let mut out = String::new();
-    write_repr(&mut out, value);
-    out
+    python_repr(&json(value))
 }
 
 /// What `repr` says of the list of words an enum has.
 pub(super) fn repr_all<T: Word>() -> String {
-    repr_words(T::VALUES.iter().map(|value| value.word()))
-}
-
-/// What `repr` says of a list of these strings.
-pub(super) fn repr_words<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
-    let mut out = String::from("[");
-    for (position, word) in words.into_iter().enumerate() {
-        out.push_str(if position > 0 { ", " } else { "" });
-        write_text(&mut out, word);
-    }
-    out.push(']');
-    out
+    list_of_texts(T::VALUES.iter().map(|value| value.word()))
 }
 
 /// What `int(text)` says of text without a minus sign; numbers too large for `u64` are given as its maximum.
@@ -82,59 +65,20 @@ pub(super) fn int(text: &str) -> Option<u64> {
 }
 
 /// Recurses as deep as the value is nested; the JSON parser allows 128 levels.
-fn write_repr(out: &mut String, value: &Value) {
+fn json(value: &Value) -> Json<'_> {
     match value {
-        Value::Null => out.push_str("None"),
-        Value::Bool(true) => out.push_str("True"),
-        Value::Bool(false) => out.push_str("False"),
-        Value::Number(number) => write_number(out, number),
-        Value::String(text) => write_text(out, text),
-        Value::Array(items) => {
-            out.push('[');
-            for (position, item) in items.iter().enumerate() {
-                out.push_str(if position > 0 { ", " } else { "" });
-                write_repr(out, item);
-            }
-            out.push(']');
-        }
+        Value::Null => Json::Null,
+        Value::Bool(value) => Json::Bool(*value),
+        Value::Number(number) => match (number.is_f64(), number.as_i128()) {
+            (false, Some(value)) => Json::Int(value),
+            _ => Json::Float(number.as_f64().unwrap_or(f64::NAN)),
+        },
+        Value::String(text) => Json::Text(text.into()),
+        Value::Array(items) => Json::List(items.iter().map(json).collect()),
         Value::Object(members) => {
-            out.push('{');
-            for (position, (key, item)) in members.iter().enumerate() {
-                out.push_str(if position > 0 { ", " } else { "" });
-                write_text(out, key);
-                out.push_str(": ");
-                write_repr(out, item);
-            }
-            out.push('}');
+            Json::Map(members.iter().map(|(key, item)| (key.into(), json(item))).collect())
         }
     }
-}
-
-fn write_number(out: &mut String, number: &Number) {
-    match number.as_f64() {
-        Some(value) if number.is_f64() => push_float(out, value),
-        _ => out.push_str(&number.to_string()),
-    }
-}
-
-fn write_text(out: &mut String, text: &str) {
-    let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
-    out.push(quote);
-    for char in text.chars() {
-        match char {
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            _ if char == quote => out.extend(['\\', char]),
-            // All control characters are below U+0100. Writing to a string does not fail.
-            _ if char.is_control() => {
-                let _ = write!(out, "\\x{:02x}", u32::from(char));
-            }
-            _ => out.push(char),
-        }
-    }
-    out.push(quote);
 }
 
 #[cfg(test)]
@@ -173,8 +117,8 @@ mod tests {
         }
         assert_eq!(str(&json!("it's")), "it's");
         assert_eq!(str(&json!(["a"])), "['a']");
-        assert_eq!(repr_words([]), "[]");
-        assert_eq!(repr_words(["a", "b"]), "['a', 'b']");
+        assert_eq!(list_of_texts([""; 0]), "[]");
+        assert_eq!(list_of_texts(["a", "b"]), "['a', 'b']");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::error::{Refusal, ScopeCode};
 use super::python;
 use super::values::{Level, Task};
 use crate::names;
+use crate::python_text::list_of_texts;
 
 /// Which part of a run is collected.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -118,7 +119,7 @@ fn range(names: Vec<String>, level: Level, api_prefixes: &[String]) -> Result<Sc
     }
     // Elsewhere the forms above say so already.
     if level == Level::Debug && names::is_of_module(&first) != names::is_of_module(&last) {
-        return refuse(format!("scope={}", python::repr_words([first.as_str(), last.as_str()])));
+        return refuse(format!("scope={}", list_of_texts([first, last])));
     }
     Ok(Scope::Range { first, last })
 }

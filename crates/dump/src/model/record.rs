@@ -38,6 +38,13 @@ pub enum Role {
     Output,
 }
 
+impl Role {
+    /// Its word in reports.
+    pub fn as_str(self) -> &'static str {
+        ["input", "parameter", "output"][self as usize]
+    }
+}
+
 impl<'k> Section<'k> {
     /// The section of this key.
     pub fn of(key: &'k str) -> Section<'k> {

@@ -4,8 +4,9 @@
 //! of a training step. The caller keeps the grammar (a key before each member, an end for each beginning).
 
 use std::fmt::Write as _;
+use std::io;
 
-use msprobe_tensor::digits::push_repr;
+use crate::python_text;
 
 const BLANKS: &str = "                                                                ";
 
@@ -115,6 +116,13 @@ impl JsonText {
         self.text.is_empty()
     }
 
+    /// Gives away what was written so far, so that a long text is never in memory as a whole.
+    pub fn flush_to(&mut self, out: &mut dyn io::Write) -> io::Result<()> {
+        out.write_all(self.text.as_bytes())?;
+        self.text.clear();
+        Ok(())
+    }
+
     /// The text.
     pub fn finish(self) -> String {
         self.text
@@ -170,15 +178,13 @@ pub(super) fn push_blanks(out: &mut String, mut count: usize) {
 
 /// Adds a float as Python prints it: of the shortest digits those next to the value, and of two that are as near the
 /// even one; exponents from 1e16 and below 1e-4, with two digits at least.
-pub(crate) fn push_float(out: &mut String, value: f64) {
+fn push_float(out: &mut String, value: f64) {
     if value.is_nan() {
         out.push_str("NaN");
     } else if value.is_infinite() {
         out.push_str(if value > 0.0 { "Infinity" } else { "-Infinity" });
     } else {
-        let mut digits = Vec::with_capacity(24);
-        push_repr(&mut digits, value);
-        out.extend(digits.into_iter().map(char::from));
+        python_text::push_float(out, value);
     }
 }
 
@@ -380,6 +386,49 @@ mod tests {
         let mut text = JsonText::new(0);
         text.float(f64::from(1.614_814_8_f32));
         assert_eq!(text.finish(), "1.6148147583007812");
+    }
+
+    #[test]
+    fn documents_may_be_indented_further_and_given_away_in_pieces() {
+        let mut out = Vec::new();
+        let mut json = JsonText::indented(2);
+        json.begin_object();
+        json.key("é\"\u{1f600}\u{1}");
+        json.float(f64::NAN);
+        json.key("inf");
+        json.float(f64::NEG_INFINITY);
+        json.flush_to(&mut out).unwrap();
+        json.key("tiny");
+        json.float(1e-7);
+        json.key("none");
+        json.null();
+        json.key("no frames");
+        json.begin_array();
+        json.end_array();
+        json.key("frames");
+        json.begin_array();
+        json.string("a\n");
+        json.flush_to(&mut out).unwrap();
+        json.string("b");
+        json.end_array();
+        json.key("empty");
+        json.begin_object();
+        json.end_object();
+        json.end_object();
+        json.flush_to(&mut out).unwrap();
+        let expected = r#"{
+  "\u00e9\"\ud83d\ude00\u0001": NaN,
+  "inf": -Infinity,
+  "tiny": 1e-07,
+  "none": null,
+  "no frames": [],
+  "frames": [
+    "a\n",
+    "b"
+  ],
+  "empty": {}
+}"#;
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 
     #[test]

@@ -27,7 +27,6 @@ pub use self::error::WriteError;
 pub use self::flight_log::{FlightLog, HeldLimits, Holding};
 pub use self::flight_signals::{Marker, Seen, Signals};
 pub use self::json::JsonText;
-pub(crate) use self::json::push_float;
 pub(crate) use self::layout::is_plain_name;
 pub use self::layout::{Earlier, LayoutError, StepDir, check_path, create_dir};
 pub use self::records::Header;

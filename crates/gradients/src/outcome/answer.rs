@@ -3,7 +3,7 @@
 use msprobe_report::Cell;
 use msprobe_report::answer::{Answer, Culprit, Evidence, NotCompared, Scope, Section, Status, StepAndRank};
 
-use super::{Count, Outcome, RankOutcome, Reason, counted, short};
+use super::{Count, Outcome, RankOutcome, Reason, counted, short, similarity_at};
 use crate::table::SUMMARY;
 use crate::verdict::{Curve, Finding};
 
@@ -92,15 +92,13 @@ impl Outcome {
         curves
             .into_iter()
             .filter_map(|(name, curve, counts)| {
-                let known =
-                    |position: usize| counts.get(position).copied().flatten().and_then(Count::similarity);
-                let now = known(finding.step)?;
-                let before = (0..finding.step).rev().find_map(known).unwrap_or(now);
+                let now = similarity_at(counts, finding.step)?;
+                let before = (0..finding.step).rev().find_map(|step| similarity_at(counts, step));
                 let best = curve.beginning.map_or(now, |(_, best)| best);
                 let limits = self.thresholds;
                 let (measure, measured, tolerated) = match curve.reason_at(finding.step)? {
                     Reason::First => ("similarity", now, limits.first),
-                    Reason::Fall => ("fall", before - now, limits.fall),
+                    Reason::Fall => ("fall", before.unwrap_or(now) - now, limits.fall),
                     Reason::Sunk => ("total_fall", best - now, limits.total),
                     Reason::Floor => ("similarity", now, limits.floor),
                 };

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::escaped;
-use crate::Tone;
+use crate::{Tone, counted};
 
 /// The lists are for people: more lines than this nobody reads, or prints.
 const LINES_PER_LIST: usize = 200;
@@ -128,7 +128,7 @@ impl Timeline {
     /// The lists: lanes, origins, links.
     pub(super) fn text(&self) -> String {
         let lanes = self.lanes.iter().map(|lane| {
-            let (events, marks) = (counted(lane.length, "event"), counted(lane.marks.len() as u64, "mark"));
+            let (events, marks) = (counted(lane.length as usize, "event"), counted(lane.marks.len(), "mark"));
             let mut line = format!("<b>{}</b>: {events}, {marks}", escaped(&lane.name));
             push_part(&mut line, " – ", &lane.note);
             line
@@ -160,7 +160,7 @@ impl Timeline {
             .collect();
         links.sort_by_key(|&(at, _)| at);
         let counts = [(self.lanes.len(), "lane"), (self.mark_count(), "mark"), (links.len(), "link")]
-            .map(|(count, word)| counted(count as u64, word))
+            .map(|(count, word)| counted(count, word))
             .join(", ");
         let mut text = format!("<section class=\"in-words\">\n<h2>{}</h2>\n", escaped(&self.title));
         for line in [escaped(&self.note), counts] {
@@ -200,10 +200,6 @@ impl Lane {
 
 fn named(lane: &Lane, mark: &Mark) -> String {
     format!("<b>{}</b> {}", escaped(&lane.name), escaped(&mark.label))
-}
-
-fn counted(count: u64, word: &str) -> String {
-    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }
 
 fn push_part(line: &mut String, before: &str, part: &str) {

@@ -52,8 +52,12 @@ pub(super) fn check(workbook: impl Read + Seek, bounds: Bounds) -> Result<(), St
     for index in 0..archive.len() {
         let mut part = archive.by_index(index).map_err(|error| error.to_string())?;
         let name = part.name().map_err(|error| error.to_string())?.into_owned();
-        let beyond = |what: &str, limit: u64| {
-            Err(format!("{name:?} of it has more than {limit} {what} when it is unpacked, that is not read"))
+        let within = |counts: &[(u64, &str, u64)]| match counts.iter().find(|(count, _, limit)| count > limit)
+        {
+            Some((_, what, limit)) => Err(format!(
+                "{name:?} of it has more than {limit} {what} when it is unpacked, that is not read"
+            )),
+            None => Ok(()),
         };
         let is_sheet = name.to_ascii_lowercase().contains("worksheets/");
         let mut scan = Scan::default();
@@ -69,30 +73,17 @@ pub(super) fn check(workbook: impl Read + Seek, bounds: Bounds) -> Result<(), St
                 kept_bytes += read as u64;
             }
             scan.go_on(&buffer[..read]);
-            if part_bytes > bounds.part_bytes {
-                return beyond("bytes", bounds.part_bytes);
-            }
-            if kept_bytes > bounds.kept_bytes {
-                return beyond("bytes", bounds.kept_bytes);
-            }
+            within(&[(part_bytes, "bytes", bounds.part_bytes), (kept_bytes, "bytes", bounds.kept_bytes)])?;
             if all_bytes > bounds.all_bytes {
                 return Err(format!("it has more than {} bytes when it is unpacked", bounds.all_bytes));
             }
-            if scan.rows > bounds.rows {
-                return beyond("rows", bounds.rows);
-            }
-            if cells + scan.cells > bounds.cells {
-                return beyond("cells", bounds.cells);
-            }
-            if scan.shared_texts > bounds.shared_texts || scan.promised_texts > bounds.shared_texts {
-                return beyond("texts", bounds.shared_texts);
-            }
-            if is_sheet && scan.others > bounds.other_elements {
-                return beyond("elements besides its cells", bounds.other_elements);
-            }
-            if scan.longest > bounds.element_bytes {
-                return beyond("bytes in one cell or tag", bounds.element_bytes);
-            }
+            within(&[
+                (scan.rows, "rows", bounds.rows),
+                (cells + scan.cells, "cells", bounds.cells),
+                (scan.shared_texts.max(scan.promised_texts), "texts", bounds.shared_texts),
+                (if is_sheet { scan.others } else { 0 }, "elements besides its cells", bounds.other_elements),
+                (scan.longest, "bytes in one cell or tag", bounds.element_bytes),
+            ])?;
             if scan.is_odd {
                 return Err(format!(
                     "{name:?} of it has comments, raw sections or odd tags, which no writer of results makes"

@@ -5,13 +5,13 @@ mod config;
 mod table;
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use msprobe_dump::names::Rank;
 use msprobe_report::VecRows;
 use msprobe_report::console::Console;
 use msprobe_report::error::{Code, CompareError};
+use msprobe_report::output::names_in;
 use msprobe_report::paths::{make_directory, publish_stamped, timestamp};
 use msprobe_report::{Cell, Sheet, write_workbook};
 use rayon::prelude::*;
@@ -69,19 +69,11 @@ pub fn merge_result(
 
 /// The results of a directory by rank; of several of one rank the newest.
 fn result_files(directory: &Path, console: &dyn Console) -> Result<BTreeMap<u64, PathBuf>, CompareError> {
-    let unusable = |error: std::io::Error| {
+    let names = names_in(directory).map_err(|error| {
         CompareError::new(Code::IllegalPath, format!("cannot list {}: {error}", directory.display()))
-    };
-    let mut names = Vec::new();
-    for entry in fs::read_dir(directory).map_err(unusable)? {
-        let name = entry.map_err(unusable)?.file_name().to_string_lossy().into_owned();
-        if name.strip_suffix(".xlsx").is_some() {
-            names.push(name);
-        }
-    }
-    names.sort_unstable();
+    })?;
     let mut newest: BTreeMap<u64, (String, String)> = BTreeMap::new();
-    for name in names {
+    for name in names.into_iter().filter(|name| name.strip_suffix(".xlsx").is_some()) {
         match ResultName::parse(&name) {
             Some(ResultName::OfRank { rank, time }) => {
                 let replaced = newest.get(&rank).is_none_or(|(other, _)| *other <= time);

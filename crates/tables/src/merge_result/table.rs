@@ -5,6 +5,7 @@ use std::io::{BufReader, Seek};
 use std::path::Path;
 
 use calamine::{DataRef, Reader, Xlsx};
+use msprobe_compare::Mode;
 use msprobe_compare::python_text::float_repr;
 use msprobe_report::Cell;
 use msprobe_report::console::Console;
@@ -13,44 +14,28 @@ use msprobe_tensor::files::{Links, open_regular};
 use super::bounds::{self, Bounds};
 use super::config::Config;
 use crate::metrics::METRIC_HEADERS;
-use crate::table::{COMMON_HEADERS, DIFFERENCE_HEADERS, STATISTICS_HEADERS};
+use crate::table::{self, DIFFERENCE_HEADERS};
 
 /// No table is wider; what stands further right belongs to nobody.
 const MOST_COLUMNS: usize = 64;
 
-/// The three kinds of tables.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mode {
-    All,
-    Summary,
-    Md5,
+/// The mode of a table, told by its header, which has to be one of those written by comparisons: with or without stacks,
+/// and of real data with or without the names of files.
+fn mode_of(headers: &[String]) -> Option<Mode> {
+    [Mode::All, Mode::Summary, Mode::Md5].into_iter().find(|mode| {
+        [false, true].iter().any(|has_stacks| {
+            let known = table::headers(*mode, *has_stacks);
+            *headers == *known || *mode == Mode::All && *headers == known[..known.len() - 1]
+        })
+    })
 }
 
-impl Mode {
-    /// Told by the header, which has to be one of those written by comparisons, with or without stacks.
-    fn of(headers: &[String]) -> Option<Mode> {
-        let mut headers: Vec<&str> = headers.iter().map(String::as_str).collect();
-        let all = headers.pop_if(|last| *last == "Data_name").is_some();
-        headers.pop_if(|last| *last == "NPU_Stack_Info");
-        let is = |middle: &[&str], end: &[&str]| headers == [&COMMON_HEADERS, middle, end].concat();
-        let with_statistics = |end: [&'static str; 2]| [STATISTICS_HEADERS.as_slice(), &end].concat();
-        if is(&METRIC_HEADERS, &with_statistics(["Accuracy Reached or Not", "Err_message"])) {
-            Some(Mode::All)
-        } else if !all && is(&DIFFERENCE_HEADERS, &with_statistics(["Result", "Err_message"])) {
-            Some(Mode::Summary)
-        } else if !all && is(&["NPU MD5", "BENCH MD5", "Result"], &[]) {
-            Some(Mode::Md5)
-        } else {
-            None
-        }
-    }
-
-    fn indexes(self) -> &'static [&'static str] {
-        match self {
-            Mode::All => &METRIC_HEADERS,
-            Mode::Summary => &DIFFERENCE_HEADERS,
-            Mode::Md5 => &[],
-        }
+/// The columns that can be merged.
+fn indexes(mode: Mode) -> &'static [&'static str] {
+    match mode {
+        Mode::All => &METRIC_HEADERS,
+        Mode::Summary => &DIFFERENCE_HEADERS,
+        Mode::Md5 => &[],
     }
 }
 
@@ -187,16 +172,17 @@ struct Selection<'a> {
 impl<'a> Selection<'a> {
     fn new(headers: &[Cell], config: &'a Config) -> Result<Selection<'a>, String> {
         let headers: Vec<String> = headers.iter().map(text).collect();
-        let mode = Mode::of(&headers).ok_or("its header is not that of a compare result")?;
+        let mode = mode_of(&headers).ok_or("its header is not that of a compare result")?;
         if mode == Mode::Md5 {
             return Err("results of md5 mode cannot be merged".to_owned());
         }
+        let known = indexes(mode);
         let indexes: Vec<String> = match &config.indexes {
             Some(indexes) => indexes.clone(),
-            None => mode.indexes().iter().map(|index| (*index).to_owned()).collect(),
+            None => known.iter().map(|index| (*index).to_owned()).collect(),
         };
-        if let Some(index) = indexes.iter().find(|index| !mode.indexes().contains(&index.as_str())) {
-            return Err(format!("it has no compare_index {index:?}, only {:?}", mode.indexes()));
+        if let Some(index) = indexes.iter().find(|index| !known.contains(&index.as_str())) {
+            return Err(format!("it has no compare_index {index:?}, only {known:?}"));
         }
         let position = |name: &str| headers.iter().position(|header| header == name);
         Ok(Selection {
@@ -246,9 +232,10 @@ impl<'a> Selection<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::{COMMON_HEADERS, STATISTICS_HEADERS};
 
     fn mode(parts: &[&[&str]]) -> Option<Mode> {
-        Mode::of(&parts.concat().iter().map(|part| (*part).to_owned()).collect::<Vec<_>>())
+        mode_of(&parts.concat().iter().map(|part| (*part).to_owned()).collect::<Vec<_>>())
     }
 
     #[test]

@@ -26,8 +26,8 @@ use self::leaf::{Shown, requires_grad_text};
 use crate::matching::Keys;
 use crate::metrics::{METRIC_HEADERS, in_columns};
 use crate::table::{
-    COMMON_HEADERS, DIFFERENCE_HEADERS, Infinities, STATISTICS_HEADERS, compare_tensor_files, python_bool,
-    shape_cells,
+    COMMON_HEADERS, DIFFERENCE_HEADERS, Infinities, STATISTICS_HEADERS, checksum_cells, compare_tensor_files,
+    data_name_cell, python_bool, shape_cells,
 };
 
 const NOT_MATCHED: &str = "N/A";
@@ -203,20 +203,11 @@ impl<'a> NewestTable<'a> {
             Mode::Summary => {
                 difference::cells(&leaf::differences(&shown_target, shown_golden.as_ref()), sink);
             }
-            Mode::Md5 => {
-                sink.text(target.md5.as_deref().unwrap_or(NOT_MATCHED));
-                sink.text(golden.and_then(|golden| golden.md5.as_deref()).unwrap_or(NOT_MATCHED));
-            }
+            Mode::Md5 => checksum_cells(target, golden, sink),
         }
         if self.mode != Mode::Md5 {
-            let null = if golden.is_some() { "None" } else { NOT_MATCHED };
-            for statistic in shown_target.statistics.iter() {
-                infinities.statistic(statistic, null, sink);
-            }
-            match &shown_golden {
-                Some(golden) => golden.statistics.iter().for_each(|it| infinities.statistic(it, null, sink)),
-                None => (0..4).for_each(|_| sink.text(NOT_MATCHED)),
-            }
+            let of_golden = shown_golden.as_ref().map(|golden| &*golden.statistics);
+            infinities.statistics(&shown_target.statistics, of_golden, sink);
         }
         sink.text(python_bool(target_grad == golden_grad));
         let verdict = self.verdicts[row];
@@ -229,8 +220,7 @@ impl<'a> NewestTable<'a> {
             }
         }
         if self.mode == Mode::All {
-            let name = |leaf: &'a Leaf| leaf.data_name.as_deref().unwrap_or("-1");
-            sink.text(&list_of_texts([name(target), golden.map_or(NOT_MATCHED, name)]));
+            data_name_cell(target, golden, sink);
         }
     }
 }

@@ -16,7 +16,8 @@ impl Outcome {
     /// The answer, in a paragraph.
     pub fn paragraph(&self) -> String {
         let Some((part, verdict)) = self.overall() else {
-            return format!("Nothing could be compared.{}", self.failures_sentence());
+            let unread = self.unread().map_or_else(String::new, |unread| format!(" {unread}."));
+            return format!("Nothing could be compared.{unread}");
         };
         let mut text = verdict.paragraph(&self.place(part, &verdict));
         if let Some(differing) = self.differing_places() {
@@ -29,10 +30,7 @@ impl Outcome {
     pub(super) fn to_answer(&self) -> Answer {
         let all = Scope::of_two(StepAndRank::default());
         let Some((part, verdict)) = self.overall() else {
-            let sentence = match self.failures.as_slice() {
-                [] => "there are no two dumps".to_owned(),
-                [first, ..] => format!("{} could not be read, first {first}", self.failures.len()),
-            };
+            let sentence = self.unread().unwrap_or_else(|| "there are no two dumps".to_owned());
             return Answer::new("compare", Status::Failed, Status::Failed.headline("", &sentence), all);
         };
         let is_one = self.parts.len() == 1 || verdict.status.is_difference();
@@ -80,11 +78,9 @@ impl Outcome {
         Some(format!("{} of {} dumps differ: {}{more}", differing.len(), self.parts.len(), places.join("; ")))
     }
 
-    fn failures_sentence(&self) -> String {
-        match self.failures.as_slice() {
-            [] => String::new(),
-            [first, ..] => format!(" {} could not be read, first {first}.", self.failures.len()),
-        }
+    fn unread(&self) -> Option<String> {
+        let first = self.failures.first()?;
+        Some(format!("{} could not be read, first {first}", self.failures.len()))
     }
 }
 

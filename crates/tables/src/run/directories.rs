@@ -25,10 +25,7 @@ pub fn compare_dumps(
     let alone = pairs.len() == 1;
     for pair in &pairs {
         match compare_files(&pair.target, &pair.golden, &pair.suffix, options, console) {
-            Ok((part, failures)) => {
-                outcome.parts.push(part);
-                outcome.failures.extend(failures);
-            }
+            Ok(compared) => outcome.add_part(compared),
             Err(error) if alone => return Err(error),
             Err(error) => {
                 error.announce(console);
@@ -100,21 +97,15 @@ pub fn compare_ranks(
             let result =
                 compare_files(&target.join(file), &golden.join(file), &format!("_{rank}"), &options, console);
             match result {
-                Ok((part, failures)) => {
-                    outcome.parts.push(part);
-                    outcome.failures.extend(failures);
-                }
+                Ok(compared) => outcome.add_part(compared),
                 Err(error) => {
                     error.announce(console);
-                    match error.code {
-                        Code::InvalidData => console.error(&format!(
-                            "Invalid or missing 'data' in dump.json. Skipping {rank} comparison."
-                        )),
-                        Code::InvalidTask => console.error(&format!(
-                            "Invalid or missing 'task' in dump.json. Skipping {rank} comparison."
-                        )),
-                        _ => console.error(&format!("Skipping {rank} comparison.")),
-                    }
+                    let why = match error.code {
+                        Code::InvalidData => "Invalid or missing 'data' in dump.json. ",
+                        Code::InvalidTask => "Invalid or missing 'task' in dump.json. ",
+                        _ => "",
+                    };
+                    console.error(&format!("{why}Skipping {rank} comparison."));
                     outcome.add_failure(rank, &error.to_string());
                 }
             }

@@ -1,16 +1,17 @@
 //! Which dumps of two directories belong together.
 
-use std::fs;
 use std::path::{Path, PathBuf};
-
-use msprobe_dump::model::{DirKind, dir_kind};
-use msprobe_dump::names::{Rank, Step};
-use msprobe_dump::read::{DUMP_FILES, holds_dump};
 
 use msprobe_compare::side::Which;
 use msprobe_compare::verdict::{Gap, GapKind, Gaps};
+use msprobe_dump::model::{DirKind, dir_kind};
+use msprobe_dump::names::{Rank, Step};
+use msprobe_dump::read::{DUMP_FILES, holds_dump};
 use msprobe_report::console::Console;
 use msprobe_report::error::{Code, CompareError};
+use msprobe_report::output::names_in;
+
+use super::outcome::gap;
 
 /// Two dump files that belong together.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -174,8 +175,7 @@ impl Search<'_> {
         let before = (self.found.pairs.len(), self.found.gaps.total());
         self.collect(target, golden, suffix)?;
         if (self.found.pairs.len(), self.found.gaps.total()) == before {
-            let reason = "no dump.json on either side".to_owned();
-            self.add_gap(Gap { kind, name: target.display().to_string(), only: None, reason });
+            self.add_gap(gap(kind, target.display().to_string(), "no dump.json on either side"));
         }
         Ok(())
     }
@@ -208,8 +208,7 @@ pub(super) fn strays(directory: &Path) -> Result<Vec<(GapKind, PathBuf)>, Compar
 
 /// What is said of a stray.
 pub(super) fn stray_gap(kind: GapKind, path: &Path) -> Gap {
-    let reason = "it holds a dump, and its name is not that of a step or rank".to_owned();
-    Gap { kind, name: path.display().to_string(), only: None, reason }
+    gap(kind, path.display().to_string(), "it holds a dump, and its name is not that of a step or rank")
 }
 
 /// A path as it is, or the only dump below the directory it names, where the dump lies in a step and a rank.
@@ -317,18 +316,10 @@ fn sort_by_number(names: &mut [String]) {
 }
 
 fn entries(directory: &Path) -> Result<Vec<String>, CompareError> {
-    let unreadable = |error: &dyn std::fmt::Display| {
+    let mut names = names_in(directory).map_err(|error| {
         CompareError::new(Code::IllegalPath, format!("cannot read {}: {error}", directory.display()))
-    };
-    let mut names = Vec::new();
-    for entry in fs::read_dir(directory).map_err(|error| unreadable(&error))? {
-        let entry = entry.map_err(|error| unreadable(&error))?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        // Hidden files are of editors and file systems.
-        if !name.starts_with('.') {
-            names.push(name);
-        }
-    }
-    names.sort();
+    })?;
+    // Hidden files are of editors and file systems.
+    names.retain(|name| !name.starts_with('.'));
     Ok(names)
 }

@@ -58,6 +58,11 @@ pub(super) fn scope_of(target: &Path, golden: &Path) -> Scope {
     Scope { at: StepAndRank::new(step, rank), against: Some(against) }
 }
 
+/// What is left out of the comparison on both sides.
+pub(super) fn gap(kind: GapKind, name: String, reason: &str) -> Gap {
+    Gap { kind, name, only: None, reason: reason.to_owned() }
+}
+
 /// All pairs of dumps of one call.
 #[derive(Debug, Default)]
 pub struct Outcome {
@@ -80,12 +85,13 @@ impl Outcome {
     /// A dump that could not be compared.
     pub(super) fn add_failure(&mut self, name: &str, reason: &str) {
         self.failures.push(format!("{name}: {reason}"));
-        self.gaps.add(GapKind::Ranks, || Gap {
-            kind: GapKind::Ranks,
-            name: name.to_owned(),
-            only: None,
-            reason: reason.to_owned(),
-        });
+        self.gaps.add(GapKind::Ranks, || gap(GapKind::Ranks, name.to_owned(), reason));
+    }
+
+    /// A pair that was compared, and the tensors of it that could not be read.
+    pub(super) fn add_part(&mut self, (part, failures): (Part, Vec<String>)) {
+        self.parts.push(part);
+        self.failures.extend(failures);
     }
 
     /// The part that decides.
@@ -140,12 +146,7 @@ impl Outcome {
             let place = if self.parts.len() > 1 { part.place() } else { String::new() };
             gaps.extend(&part.verdict.gaps, &place);
             if part.verdict.status == Status::Failed {
-                gaps.add(GapKind::Ranks, || Gap {
-                    kind: GapKind::Ranks,
-                    name: part.place(),
-                    only: None,
-                    reason: "no record has a partner".to_owned(),
-                });
+                gaps.add(GapKind::Ranks, || gap(GapKind::Ranks, part.place(), "no record has a partner"));
             }
         }
         gaps

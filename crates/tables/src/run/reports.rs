@@ -84,15 +84,8 @@ pub(super) fn write_reports(
         write("xlsx", &|file| report.workbook(file, main(report.workbook_rows)))?;
     }
     if formats.csv {
-        write("csv", &|file| {
-            let mut out = BufWriter::new(file);
-            write_sheet_csv(
-                &main(report.rows),
-                CsvOptions { escape_formulas: true, ..CsvOptions::default() },
-                &mut out,
-            )?;
-            out.flush()
-        })?;
+        let options = CsvOptions { escape_formulas: true, ..CsvOptions::default() };
+        write("csv", &|file| write_sheet_csv(&main(report.rows), options, BufWriter::new(file)))?;
     }
     if formats.json {
         // The first difference across ranks has files of the plain name.
@@ -140,7 +133,6 @@ impl Report<'_> {
     }
 
     fn html(&self, file: &mut File) -> io::Result<()> {
-        let mut out = BufWriter::new(file);
         let rows = Answered { report: self, view: View::Page };
         let only = self.golden_only();
         let headers = rows.headers();
@@ -155,7 +147,7 @@ impl Report<'_> {
         };
         let only = PageTable::new("Bench only", GoldenOnlyRows::headers(), &only);
         let blocks = vec![Block::Answer(answer), Block::Table(comparison), Block::Table(only)];
-        write_page(&Page { title, blocks }, &mut out)
+        write_page(&Page { title, blocks }, BufWriter::new(file))
     }
 
     /// The row of the table that shows the culprit.

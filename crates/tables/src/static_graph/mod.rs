@@ -22,6 +22,14 @@ use crate::table::{COMMON_HEADERS, DIFFERENCE_HEADERS, STATISTICS_HEADERS};
 /// A sheet has no room for more, header included.
 const MOST_ROWS: usize = 1_048_576;
 
+const SCALAR: &str = "This is type of scalar data, can not compare.\n";
+const DTYPES_DIFFER: &str = "Dtype of NPU and bench Tensor do not match. Skipped.\n";
+
+/// Why two records are not compared: the texts of the reasons that apply.
+fn reasons(reasons: [(bool, &str); 3]) -> String {
+    reasons.into_iter().filter(|(applies, _)| *applies).map(|(_, text)| text).collect()
+}
+
 /// Rank and step.
 type RankAndStep = (i64, i64);
 
@@ -67,15 +75,15 @@ pub fn compare_graphs(
     let targets = places(&trees[0], rank_ids, step_ids);
     let mut goldens = places(&trees[1], rank_ids, step_ids);
     make_directory(output)?;
+    let left_out = |(rank, step): RankAndStep, root: &Path| {
+        console.warning(&format!("rank {rank}, step {step} is not in {}, it is left out", root.display()));
+    };
     let mut written = Vec::new();
     let mut refused = None;
     let mut common = false;
     for ((rank, step), target) in targets {
         let Some(golden) = goldens.remove(&(rank, step)) else {
-            console.warning(&format!(
-                "rank {rank}, step {step} is not in {}, it is left out",
-                golden_root.display()
-            ));
+            left_out((rank, step), golden_root);
             continue;
         };
         common = true;
@@ -89,10 +97,7 @@ pub fn compare_graphs(
         }
     }
     for (rank, step) in goldens.into_keys() {
-        console.warning(&format!(
-            "rank {rank}, step {step} is not in {}, it is left out",
-            target_root.display()
-        ));
+        left_out((rank, step), target_root);
     }
     match refused {
         Some(error) if written.is_empty() => Err(error),

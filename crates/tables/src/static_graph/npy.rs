@@ -12,15 +12,14 @@ use msprobe_tensor::files::NpyArray;
 use rayon::prelude::*;
 
 use super::join::{Keyed, Time, outer_join};
+use super::{DTYPES_DIFFER, SCALAR, reasons};
 use crate::array::{shape_text, statistics_cells};
 use crate::directories::Directory;
 use crate::metrics::{self, Accuracy, NOT_JUDGED, in_columns};
 
 const NO_ARRAY: &str = "Dump file is not ndarray.\n";
 const EMPTY: &str = "This is empty data, can not compare.\n";
-const SCALAR: &str = "This is type of scalar data, can not compare.\n";
 const SHAPES_DIFFER: &str = "Shape of NPU and bench Tensor do not match.\n";
-const DTYPES_DIFFER: &str = "Dtype of NPU and bench Tensor do not match. Skipped.\n";
 const POSITIONS_DIFFER: &str = "The position of inf or nan in NPU and bench Tensor do not match.\n";
 
 /// What tells one array from another, as its file name has it.
@@ -180,17 +179,14 @@ fn metric_cell(metric: Metric) -> Cell {
 
 /// Why two arrays are not compared, or what comes of it.
 fn compare(target: &TensorView<'_>, golden: &TensorView<'_>) -> (String, Option<Metrics>) {
-    let mut message = String::new();
     if target.numel() == 0 || golden.numel() == 0 {
         return (EMPTY.to_owned(), None);
     }
-    for (applies, text) in [
+    let message = reasons([
         (target.shape().is_empty() || golden.shape().is_empty(), SCALAR),
         (target.shape() != golden.shape(), SHAPES_DIFFER),
         (target.dtype() != golden.dtype(), DTYPES_DIFFER),
-    ] {
-        message.push_str(if applies { text } else { "" });
-    }
+    ]);
     if !message.is_empty() {
         return (message, None);
     }

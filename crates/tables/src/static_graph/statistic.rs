@@ -9,6 +9,7 @@ use msprobe_report::console::Console;
 use msprobe_report::error::{Code, CompareError};
 
 use super::join::{Keyed, outer_join};
+use super::{DTYPES_DIFFER, SCALAR, reasons};
 use crate::directories::Directory;
 
 /// The file statistics are kept in.
@@ -21,9 +22,7 @@ const TIME_COLUMN: usize = 4;
 const TEXT_HEADERS: [&str; 2] = ["Data Type", "Shape"];
 const VALUE_HEADERS: [&str; 4] = ["Max Value", "Min Value", "Avg Value", "L2Norm Value"];
 
-const SCALAR: &str = "This is type of scalar data, can not compare.\n";
 const SHAPES_DIFFER: &str = "Tensor shapes do not match.\n";
-const DTYPES_DIFFER: &str = "Dtype of NPU and bench Tensor do not match. Skipped.\n";
 
 /// One line of the file.
 #[derive(Debug, Clone, PartialEq)]
@@ -150,15 +149,11 @@ fn message(target: Option<&Entry>, golden: Option<&Entry>) -> String {
         return [SHAPES_DIFFER, DTYPES_DIFFER].concat();
     };
     let is_empty = |entry: &Entry| entry.shape.as_deref() == Some("");
-    let mut message = String::new();
-    for (applies, text) in [
+    reasons([
         (is_empty(target) || is_empty(golden), SCALAR),
         (target.shape != golden.shape, SHAPES_DIFFER),
         (target.dtype != golden.dtype, DTYPES_DIFFER),
-    ] {
-        message.push_str(if applies { text } else { "" });
-    }
-    message
+    ])
 }
 
 /// The error as a share of the golden, where that is positive.

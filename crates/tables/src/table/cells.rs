@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use msprobe_compare::metrics::Metric;
+use msprobe_compare::python_text::list_of_texts;
 use msprobe_compare::side::{Leaf, Scalar, ValueShape};
 use msprobe_report::CellSink;
 
@@ -26,6 +27,19 @@ pub(crate) fn shape_cells(target: &Leaf, golden: Option<&Leaf>, sink: &mut dyn C
         Some(shape) if *shape == target.shape => sink.text(&text),
         Some(shape) => sink.text(&shape_text(shape)),
     }
+}
+
+/// The cells of the checksums of a row.
+pub(crate) fn checksum_cells(target: &Leaf, golden: Option<&Leaf>, sink: &mut dyn CellSink) {
+    for leaf in [Some(target), golden] {
+        sink.text(leaf.and_then(|leaf| leaf.md5.as_deref()).unwrap_or(NOT_MATCHED));
+    }
+}
+
+/// The cell with the names of both tensor files.
+pub(crate) fn data_name_cell(target: &Leaf, golden: Option<&Leaf>, sink: &mut dyn CellSink) {
+    let name = |leaf: &Leaf| leaf.data_name.as_deref().unwrap_or("-1").to_owned();
+    sink.text(&list_of_texts([name(target), golden.map_or(NOT_MATCHED.to_owned(), name)]));
 }
 
 /// How values that are no finite numbers are kept from being taken for something else.
@@ -53,6 +67,23 @@ impl Infinities {
         match metric {
             Metric::Number(value) => self.number(value, sink),
             Metric::Missing(why) => sink.text(why.as_str()),
+        }
+    }
+
+    /// The statistics of both sides of a row.
+    pub(crate) fn statistics(
+        self,
+        target: &[Scalar; 4],
+        golden: Option<&[Scalar; 4]>,
+        sink: &mut dyn CellSink,
+    ) {
+        let null = if golden.is_some() { "None" } else { NOT_MATCHED };
+        for statistic in target {
+            self.statistic(statistic, null, sink);
+        }
+        match golden {
+            Some(golden) => golden.iter().for_each(|statistic| self.statistic(statistic, null, sink)),
+            None => (0..4).for_each(|_| sink.text(NOT_MATCHED)),
         }
     }
 

@@ -7,14 +7,15 @@ mod tensors;
 use msprobe_compare::Mode;
 use msprobe_compare::metrics::TensorComparison;
 use msprobe_compare::pairing::RowPair;
-use msprobe_compare::python_text::list_of_texts;
 use msprobe_compare::side::{Leaf, Side, Stacks};
 use msprobe_report::{CellSink, SheetRows, Tone};
 
 use crate::highlight::Highlights;
 use crate::metrics::{self, Accuracy, METRIC_HEADERS, NO_GOLDEN, in_columns};
 
-pub(crate) use self::cells::{Infinities, python_bool, shape_cells, shape_text};
+pub(crate) use self::cells::{
+    Infinities, checksum_cells, data_name_cell, python_bool, shape_cells, shape_text,
+};
 pub use self::statistics::{Difference, difference, needs_double_check};
 pub(crate) use self::tensors::compare_tensor_files;
 pub(crate) use self::tensors::warn_of_rows_not_judged;
@@ -81,6 +82,19 @@ impl RowResult {
     }
 }
 
+/// The headers of a table, in order.
+pub(crate) fn headers(mode: Mode, has_stacks: bool) -> Vec<&'static str> {
+    let own: &[&[&str]] = match mode {
+        Mode::All => &[&METRIC_HEADERS, &STATISTICS_HEADERS, &["Accuracy Reached or Not", "Err_message"]],
+        Mode::Summary => &[&DIFFERENCE_HEADERS, &STATISTICS_HEADERS, &["Result", "Err_message"]],
+        Mode::Md5 => &[&["NPU MD5", "BENCH MD5", "Result"]],
+    };
+    let mut headers = [&COMMON_HEADERS[..], &own.concat()].concat();
+    headers.extend(has_stacks.then_some("NPU_Stack_Info"));
+    headers.extend((mode == Mode::All).then_some("Data_name"));
+    headers
+}
+
 /// Two sides, row by row.
 pub struct Table<'a> {
     /// The data under test.
@@ -104,23 +118,7 @@ pub struct Table<'a> {
 impl Table<'_> {
     /// The headers, in order.
     pub fn headers(&self) -> Vec<String> {
-        let mut headers: Vec<&str> = COMMON_HEADERS.to_vec();
-        match self.mode {
-            Mode::All => {
-                headers.extend(METRIC_HEADERS);
-                headers.extend(STATISTICS_HEADERS);
-                headers.extend(["Accuracy Reached or Not", "Err_message"]);
-            }
-            Mode::Summary => {
-                headers.extend(DIFFERENCE_HEADERS);
-                headers.extend(STATISTICS_HEADERS);
-                headers.extend(["Result", "Err_message"]);
-            }
-            Mode::Md5 => headers.extend(["NPU MD5", "BENCH MD5", "Result"]),
-        }
-        headers.extend(self.stacks.map(|_| "NPU_Stack_Info"));
-        headers.extend((self.mode == Mode::All).then_some("Data_name"));
-        headers.into_iter().map(str::to_owned).collect()
+        headers(self.mode, self.stacks.is_some()).into_iter().map(str::to_owned).collect()
     }
 
     /// The rows of a pair.
@@ -175,19 +173,6 @@ impl Table<'_> {
         shape_cells(target, golden, sink);
     }
 
-    fn statistics_cells(target: &Leaf, golden: Option<&Leaf>, sink: &mut dyn CellSink) {
-        let null = if golden.is_some() { "None" } else { NOT_MATCHED };
-        for statistic in &target.statistics {
-            Infinities::Workbook.statistic(statistic, null, sink);
-        }
-        for index in 0..4 {
-            match golden {
-                Some(golden) => Infinities::Workbook.statistic(&golden.statistics[index], null, sink),
-                None => sink.text(NOT_MATCHED),
-            }
-        }
-    }
-
     fn stack_cell(&self, pair: &RowPair, sink: &mut dyn CellSink) {
         let Some(stacks) = self.stacks else { return };
         let record = &self.target.records[self.target.rows[pair.target].record as usize];
@@ -215,13 +200,11 @@ impl SheetRows for Table<'_> {
                 }
             }
             Mode::Summary => statistics::difference_cells(target, golden, sink),
-            Mode::Md5 => {
-                sink.text(target.md5.as_deref().unwrap_or(NOT_MATCHED));
-                sink.text(golden.and_then(|golden| golden.md5.as_deref()).unwrap_or(NOT_MATCHED));
-            }
+            Mode::Md5 => checksum_cells(target, golden, sink),
         }
         if self.mode != Mode::Md5 {
-            Self::statistics_cells(target, golden, sink);
+            let of_golden = golden.map(|golden| &golden.statistics);
+            Infinities::Workbook.statistics(&target.statistics, of_golden, sink);
         }
         text_or_empty(self.result(row).as_str(), sink);
         if self.mode != Mode::Md5 {
@@ -229,8 +212,7 @@ impl SheetRows for Table<'_> {
         }
         self.stack_cell(pair, sink);
         if self.mode == Mode::All {
-            let name = |leaf: &Leaf| leaf.data_name.as_deref().unwrap_or("-1").to_owned();
-            sink.text(&list_of_texts([name(target), golden.map_or(NOT_MATCHED.to_owned(), name)]));
+            data_name_cell(target, golden, sink);
         }
     }
 

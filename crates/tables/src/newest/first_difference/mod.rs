@@ -2,7 +2,6 @@
 //! communication, or after it.
 
 mod communication;
-mod json;
 mod operations;
 #[cfg(test)]
 mod tests;

@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use msprobe_compare::pairing::RowPair;
 use msprobe_compare::side::{Leaf, Role, Scalar};
+use msprobe_dump::write::JsonText;
 
 use super::super::leaf::{differences, requires_grad_text};
 use super::super::{Difference, Mode, NOT_MATCHED, NewestTable};
-use super::json::{JsonWriter, Value};
 use super::{OperationAt, RankTable};
 use crate::metrics::NO_GOLDEN;
 use crate::names::{function_of, is_distributed};
@@ -97,34 +97,32 @@ impl<'a> Rank<'a> {
 
     /// All operations, each with all that tables show of its rows.
     pub(super) fn write_operations(&self, out: &mut dyn Write) -> io::Result<()> {
-        let mut json = JsonWriter::new(out, 4);
-        json.begin_map()?;
+        let mut json = JsonText::indented(4);
+        json.begin_object();
         for operation in &self.operations {
-            json.key(operation.name)?;
-            json.begin_map()?;
-            json.member("is_same", &Value::Bool(operation.is_same))?;
-            json.key("op_items")?;
-            json.begin_list()?;
+            json.key(operation.name);
+            json.begin_object();
+            json.key("is_same");
+            json.bool(operation.is_same);
+            json.key("op_items");
+            json.begin_array();
             for pair in self.table.pairs.get(operation.rows.clone()).unwrap_or_default() {
-                self.write_row(operation, pair, &mut json)?;
+                self.put_row(operation, pair, &mut json);
             }
-            json.end()?;
-            json.end()?;
+            json.end_array();
+            json.end_object();
+            json.flush_to(out)?;
         }
-        json.end()
+        json.end_object();
+        json.flush_to(out)
     }
 
-    fn write_row(
-        &self,
-        operation: &Operation<'_>,
-        pair: &RowPair,
-        json: &mut JsonWriter<'_>,
-    ) -> io::Result<()> {
+    fn put_row(&self, operation: &Operation<'_>, pair: &RowPair, json: &mut JsonText) {
         let table = self.table;
         let (target, golden) = table.leaves(pair);
         let (shown_target, shown_golden) = table.shown(pair);
         let other = |of: fn(&Leaf) -> &str| golden.map_or(NOT_MATCHED, of);
-        json.begin_map()?;
+        json.begin_object();
         let golden_dtype = shown_golden.as_ref().map_or(NOT_MATCHED, |golden| golden.dtype);
         let golden_shape = golden.map_or(NOT_MATCHED.into(), |golden| shape_text(&golden.shape));
         let common = [
@@ -136,90 +134,85 @@ impl<'a> Rank<'a> {
             &golden_shape,
         ];
         for (header, text) in COMMON_HEADERS.iter().zip(common) {
-            json.member(header, &Value::Text(text))?;
+            put_text(json, header, text);
         }
         let (target_grad, golden_grad) = (requires_grad_text(target), other(requires_grad_text));
-        json.member("NPU Requires_grad", &Value::Text(target_grad))?;
-        json.member("Bench Requires_grad", &Value::Text(golden_grad))?;
+        put_text(json, "NPU Requires_grad", target_grad);
+        put_text(json, "Bench Requires_grad", golden_grad);
         if table.mode == Mode::Md5 {
-            json.member("NPU MD5", &Value::Text(target.md5.as_deref().unwrap_or(NOT_MATCHED)))?;
+            put_text(json, "NPU MD5", target.md5.as_deref().unwrap_or(NOT_MATCHED));
             let golden = golden.and_then(|golden| golden.md5.as_deref());
-            json.member("BENCH MD5", &Value::Text(golden.unwrap_or(NOT_MATCHED)))?;
+            put_text(json, "BENCH MD5", golden.unwrap_or(NOT_MATCHED));
         } else {
             let differences = differences(&shown_target, shown_golden.as_ref());
             let texts = differences.map(Difference::text).into_iter();
             let relative = differences.map(Difference::relative_text);
             for (header, text) in DIFFERENCE_HEADERS.iter().zip(texts.chain(relative)) {
-                json.member(header, &Value::Text(&text))?;
+                put_text(json, header, &text);
             }
-            let statistics = shown_target.statistics.iter().map(Value::from);
-            let missing = [const { Scalar::Null }; 4];
-            let of_golden = match &shown_golden {
-                Some(golden) => golden.statistics.iter().map(Value::from).collect(),
-                None => missing.iter().map(|_| Value::Text(NOT_MATCHED)).collect::<Vec<_>>(),
-            };
-            for (header, value) in STATISTICS_HEADERS.iter().zip(statistics.chain(of_golden)) {
-                json.member(header, &value)?;
+            let (of_target, of_golden) = STATISTICS_HEADERS.split_at(4);
+            put_statistics(json, of_target, &shown_target.statistics);
+            match &shown_golden {
+                Some(golden) => put_statistics(json, of_golden, &golden.statistics),
+                None => of_golden.iter().for_each(|header| put_text(json, header, NOT_MATCHED)),
             }
         }
-        json.member("Requires_grad Consistent", &Value::Bool(target_grad == golden_grad))?;
-        json.member("Result", &Value::Text(result(table, pair)))?;
-        json.member("Err_message", &Value::Text(if golden.is_some() { "" } else { NO_GOLDEN }))?;
+        json.key("Requires_grad Consistent");
+        json.bool(target_grad == golden_grad);
+        put_text(json, "Result", result(table, pair));
+        put_text(json, "Err_message", if golden.is_some() { "" } else { NO_GOLDEN });
         if table.stacks.is_some() {
-            json.member("NPU_Stack_Info", &stack(table, pair))?;
+            put_stack(json, "NPU_Stack_Info", table.frames(pair));
         }
-        json.member("state", &Value::Text(state(target.role)))?;
-        json.member("api_origin_name", &Value::Text(operation.name))?;
+        put_text(json, "state", state(target.role));
+        put_text(json, "api_origin_name", operation.name);
         let operation_of =
             |leaf: &Leaf| leaf.p2p.as_ref().map_or("None".to_owned(), |p2p| p2p.operation.to_string());
         let of_golden = |of: &dyn Fn(&Leaf) -> String| golden.map_or(NOT_MATCHED.to_owned(), of);
-        json.member("NPU P2POp op", &Value::Text(&operation_of(target)))?;
-        json.member("Bench P2POp op", &Value::Text(&of_golden(&operation_of)))?;
-        json.member("NPU P2POp peer", &Value::Text(&peer(target)))?;
-        json.member("Bench P2POp peer", &Value::Text(&of_golden(&peer)))?;
-        json.end()
+        put_text(json, "NPU P2POp op", &operation_of(target));
+        put_text(json, "Bench P2POp op", &of_golden(&operation_of));
+        put_text(json, "NPU P2POp peer", &peer(target));
+        put_text(json, "Bench P2POp peer", &of_golden(&peer));
+        json.end_object();
     }
 
     /// What is known about an operation that differs.
-    fn write_finding(&self, operation: &Operation<'_>, json: &mut JsonWriter<'_>) -> io::Result<()> {
+    fn put_finding(&self, operation: &Operation<'_>, json: &mut JsonText) {
         let pairs = self.table.pairs.get(operation.rows.clone()).unwrap_or_default();
-        json.begin_map()?;
-        json.member("op_name", &Value::Text(operation.name))?;
-        json.key("data_info")?;
-        json.begin_map()?;
+        json.begin_object();
+        put_text(json, "op_name", operation.name);
+        json.key("data_info");
+        json.begin_object();
         for (key, roles) in [("input", [Role::Input, Role::Parameters]), ("output", [Role::Output; 2])] {
-            json.key(key)?;
-            json.begin_map()?;
+            json.key(key);
+            json.begin_object();
             let mut last = None;
             // A row stands there once, however many partners it has.
             for pair in pairs.iter().filter(|pair| last.replace(pair.target) != Some(pair.target)) {
                 let (target, _) = self.table.leaves(pair);
                 if roles.contains(&target.role) {
-                    self.write_data(pair, json)?;
+                    self.put_data(pair, json);
                 }
             }
-            json.end()?;
+            json.end_object();
         }
-        json.end()?;
-        let stack = pairs.first().map_or(Value::Text(NOT_MATCHED), |pair| stack(self.table, pair));
-        json.member("stack_info", &stack)?;
-        json.end()
+        json.end_object();
+        put_stack(json, "stack_info", pairs.first().and_then(|pair| self.table.frames(pair)));
+        json.end_object();
     }
 
-    fn write_data(&self, pair: &RowPair, json: &mut JsonWriter<'_>) -> io::Result<()> {
+    fn put_data(&self, pair: &RowPair, json: &mut JsonText) {
         let (target, _) = self.table.leaves(pair);
-        json.key(&target.name)?;
-        json.begin_map()?;
+        json.key(&target.name);
+        json.begin_object();
         if self.table.mode == Mode::Md5 {
-            json.member("NPU MD5", &Value::Text(target.md5.as_deref().unwrap_or(NOT_MATCHED)))?;
+            put_text(json, "NPU MD5", target.md5.as_deref().unwrap_or(NOT_MATCHED));
         } else {
             let (shown, _) = self.table.shown(pair);
-            for (header, value) in STATISTICS_HEADERS.iter().zip(shown.statistics.iter()) {
-                json.member(header, &Value::from(value))?;
-            }
+            put_statistics(json, &STATISTICS_HEADERS, &shown.statistics);
         }
-        json.member("NPU P2POp peer", &Value::Text(&peer(target)))?;
-        json.end()
+        put_text(json, "NPU P2POp peer", &peer(target));
+        json.end_object();
     }
 }
 
@@ -229,23 +222,53 @@ pub(super) fn write_findings(
     found: &[OperationAt],
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut json = JsonWriter::new(out, 2);
-    json.begin_map()?;
+    let mut json = JsonText::indented(2);
+    json.begin_object();
     for (index, rank) in ranks.iter().enumerate() {
         let mut of_rank = found.iter().filter(|place| place.rank == index).peekable();
         if of_rank.peek().is_none() {
             continue;
         }
-        json.key(&format!("rank_{}", rank.number))?;
-        json.begin_list()?;
+        json.key(&format!("rank_{}", rank.number));
+        json.begin_array();
         for place in of_rank {
             if let Some(operation) = rank.operations.get(place.operation) {
-                rank.write_finding(operation, &mut json)?;
+                rank.put_finding(operation, &mut json);
             }
         }
-        json.end()?;
+        json.end_array();
     }
-    json.end()
+    json.end_object();
+    json.flush_to(out)
+}
+
+fn put_text(json: &mut JsonText, key: &str, text: &str) {
+    json.key(key);
+    json.string(text);
+}
+
+fn put_statistics(json: &mut JsonText, headers: &[&str], statistics: &[Scalar; 4]) {
+    for (header, scalar) in headers.iter().zip(statistics) {
+        json.key(header);
+        match scalar {
+            Scalar::Null => json.null(),
+            Scalar::Bool(value) => json.bool(*value),
+            Scalar::Int(value) => json.int((*value).into()),
+            Scalar::Large(value) => json.float(**value as f64),
+            Scalar::Float(value) => json.float(*value),
+            Scalar::Text(text) => json.string(text),
+        }
+    }
+}
+
+fn put_stack(json: &mut JsonText, key: &str, frames: Option<&[Box<str>]>) {
+    let Some(frames) = frames else { return put_text(json, key, NOT_MATCHED) };
+    json.key(key);
+    json.begin_array();
+    for frame in frames {
+        json.string(frame);
+    }
+    json.end_array();
 }
 
 /// Whether a row is a result that differs from its partner.
@@ -278,10 +301,6 @@ fn result(table: &NewestTable<'_>, pair: &RowPair) -> &'static str {
         (Mode::Md5, Some(_)) => "Different",
         (_, Some(_)) => "",
     }
-}
-
-fn stack<'a>(table: &NewestTable<'a>, pair: &RowPair) -> Value<'a> {
-    table.frames(pair).map_or(Value::Text(NOT_MATCHED), Value::Texts)
 }
 
 fn state(role: Role) -> &'static str {

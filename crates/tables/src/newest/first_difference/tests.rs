@@ -246,33 +246,3 @@ fn random_state_of_fused_attention_does_not_count() {
     let table = NewestTable::compare(&target, &golden, Mode::Summary, None, &options, &Silent);
     assert!(Rank::new(&RankTable { rank: 0, table: &table }).operations[0].is_same);
 }
-
-#[test]
-fn json_is_laid_out_as_python_does() {
-    let mut out = Vec::new();
-    let mut json = json::JsonWriter::new(&mut out, 2);
-    json.begin_map().unwrap();
-    json.member("é\"\u{1f600}\u{1}", &json::Value::Float(f64::NAN)).unwrap();
-    json.member("inf", &json::Value::Float(f64::NEG_INFINITY)).unwrap();
-    json.member("tiny", &json::Value::Float(1e-7)).unwrap();
-    json.member("none", &json::Value::Null).unwrap();
-    json.member("no frames", &json::Value::Texts(&[])).unwrap();
-    json.member("frames", &json::Value::Texts(&["a\n".into(), "b".into()])).unwrap();
-    json.key("empty").unwrap();
-    json.begin_map().unwrap();
-    json.end().unwrap();
-    json.end().unwrap();
-    let expected = r#"{
-  "\u00e9\"\ud83d\ude00\u0001": NaN,
-  "inf": -Infinity,
-  "tiny": 1e-07,
-  "none": null,
-  "no frames": [],
-  "frames": [
-    "a\n",
-    "b"
-  ],
-  "empty": {}
-}"#;
-    assert_eq!(String::from_utf8(out).unwrap(), expected);
-}

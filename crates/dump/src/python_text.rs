@@ -1,9 +1,10 @@
-//! Values as Python's `str` and `repr` write them: old tables are full of them.
+//! Values as Python's `str` and `repr` write them: old tables are full of them, and messages quote settings in that form.
 
 use std::fmt::Write;
 
-use msprobe_dump::read::Json;
-use msprobe_report::push_float_repr;
+use msprobe_tensor::digits;
+
+use crate::read::Json;
 
 /// `repr` of a float: the shortest digits that read back, an exponent below 1e-4 and from 1e16 on.
 pub fn float_repr(value: f64) -> String {
@@ -14,9 +15,9 @@ pub fn float_repr(value: f64) -> String {
 
 /// Appends `repr` of a float.
 pub fn push_float(text: &mut String, value: f64) {
-    let mut digits = Vec::with_capacity(24);
-    push_float_repr(&mut digits, value);
-    text.extend(digits.into_iter().map(char::from));
+    let mut repr = Vec::with_capacity(24);
+    digits::push_repr(&mut repr, value);
+    text.extend(repr.into_iter().map(char::from));
 }
 
 /// `str` of a JSON value as Python's parser would give it.
