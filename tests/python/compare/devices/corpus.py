@@ -62,41 +62,41 @@ def is_made(root: Path, case: Case, mode: str) -> bool:
 
 
 def write_manifest(root: Path) -> list[dict[str, Any]]:
-    entries = [
-        entry(root, case, mode)
-        for case in all_cases()
-        for mode in MODES
-        if is_made(root, case, mode) and is_made(root, case, NAMING)
-    ]
+    entries = [each for case in all_cases() if is_made(root, case, NAMING) for each in entries_of(root, case)]
     (root / "manifest.json").write_text(json.dumps(entries, indent=1))
     return entries
 
 
-def entry(root: Path, case: Case, mode: str) -> dict[str, Any]:
-    """What to compare, and what has to come out."""
-    level, _, task = mode.partition("-")
-    rank = None if case.expected is None else case.expected.rank
-    accepted: list[str] = []
-    if case.expected is not None:
-        target, golden = (
-            dumps.read(dumps.directory(root / case.name / NAMING / side, 0, rank))
-            for side in ("target", "golden")
+def entries_of(root: Path, case: Case) -> list[dict[str, Any]]:
+    """What to compare in each mode, and what has to come out."""
+    expected = case.expected
+    rank = None if expected is None else expected.rank
+    sides = []
+    if expected is not None:
+        for side in ("target", "golden"):
+            sides.append(dumps.read(dumps.directory(root / case.name / NAMING / side, 0, rank)))
+    entries = []
+    for mode in MODES:
+        if not is_made(root, case, mode):
+            continue
+        level, _, task = mode.partition("-")
+        entries.append(
+            {
+                "case": case.name,
+                "model": case.model,
+                "dtype": case.dtype,
+                "variant": case.variant,
+                "fault": case.fault,
+                "half": case.half,
+                "mode": mode,
+                "is_fault": case.is_fault,
+                "target": str(Path(case.name, mode, "target")),
+                "golden": str(Path(case.name, mode, "golden")),
+                "culprit": [] if expected is None else names.accepted(expected, *sides, level, task),
+                "rank": rank,
+            }
         )
-        accepted = names.accepted(case.expected, target, golden, level, task)
-    return {
-        "case": case.name,
-        "model": case.model,
-        "dtype": case.dtype,
-        "variant": case.variant,
-        "fault": case.fault,
-        "half": case.half,
-        "mode": mode,
-        "is_fault": case.is_fault,
-        "target": str(Path(case.name, mode, "target")),
-        "golden": str(Path(case.name, mode, "golden")),
-        "culprit": accepted,
-        "rank": rank,
-    }
+    return entries
 
 
 def has_sketch() -> bool:

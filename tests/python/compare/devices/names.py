@@ -71,6 +71,10 @@ def _within(dump: Dump, module: str) -> list[str]:
     return found
 
 
+def _changes_nothing(module: str) -> bool:
+    return ".Dropout." in module or ".Identity." in module
+
+
 def _next_uses(dump: Dump, place: str) -> list[str]:
     """What comes after a record up to the next module, in the modules around it, and those modules."""
     order = {name: index for index, name in enumerate(dump.data)}
@@ -84,6 +88,6 @@ def _next_uses(dump: Dump, place: str) -> list[str]:
         later = [name for name in _inside(dump, parent) if order.get(name, -1) > start]
         for name in sorted(later, key=lambda name: order[name]):
             found.append(name)
-            if dumps.is_module(name):
+            if dumps.is_module(name) and not _changes_nothing(name):
                 return [*found, *_within(dump, name)]
         place = parent
