@@ -75,7 +75,7 @@ _FUNCTIONS: dict[str, tuple[Any, list[torch.Tensor]]] = {
     ),
     "layer_norm": (lambda x, *args: F.layer_norm(x, (40,), *args), _tensors((2, 5, 40), (40,), (40,))),
     "batch_norm": (
-        lambda x, *args: F.batch_norm(x, None, None, *args, training=True),
+        lambda x, weight, bias: F.batch_norm(x, None, None, weight, bias, training=True),
         _tensors((3, 4, 5, 6), (4,), (4,)),
     ),
     "mean": (lambda x: x.mean(-1, keepdim=True), _tensors((2, 5, 40))),

@@ -92,7 +92,7 @@ def entries_of(root: Path, case: Case) -> list[dict[str, Any]]:
                 "is_fault": case.is_fault,
                 "target": str(Path(case.name, mode, "target")),
                 "golden": str(Path(case.name, mode, "golden")),
-                "culprit": [] if expected is None else names.accepted(expected, *sides, level, task),
+                "culprit": [] if expected is None else names.accepted(expected, sides, level, task),
                 "rank": rank,
             }
         )

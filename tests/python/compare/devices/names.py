@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..faults import dumps
 from ..faults.dumps import Dump
 from .cases import Expected
 
 
-def accepted(expected: Expected, target: Dump, golden: Dump, level: str, task: str) -> list[str]:
-    """Names at a level, the most exact first; dumps are of level mix."""
+def accepted(expected: Expected, sides: Sequence[Dump], level: str, task: str) -> list[str]:
+    """Names at a level, the most exact first; dumps are of level mix, the target's first."""
     found: list[str] = []
-    for side in (target, golden):
+    for side in sides:
         found.extend(_names(expected, side, task))
     names = [name for name in dict.fromkeys(found) if level == "mix" or dumps.is_module(name)]
     assert names, f"no record of level {level} can show a fault in {expected.where}"

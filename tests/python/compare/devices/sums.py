@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ..faults.inject import Change, Injection
 from ..faults.models import Batch
@@ -27,8 +27,6 @@ aten = torch.ops.aten
 
 CHUNK = 16
 """Elements that are summed up in one go."""
-
-Tensor = torch.Tensor
 
 
 # ---- one fault of this device
