@@ -14,91 +14,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from ..faults.inject import Change, Injection
-from ..faults.models import Batch
+from .kernel_faults import fault_of
 
 aten = torch.ops.aten
 
 CHUNK = 16
 """Elements that are summed up in one go."""
-
-
-# ---- one fault of this device
-
-
-@dataclass
-class _Fault:
-    """One call of one kernel is wrong: what it returns, the gradient of its input or weight, or its bias."""
-
-    kernel: str
-    stage: str
-    change: Change
-    nth: int
-    is_here: bool = False
-    fired: int = 0
-
-    def apply(self, stage: str, value: Tensor) -> Tensor:
-        if stage != self.stage:
-            return value
-        self.fired += 1
-        return self.change(value)
-
-
-class _Healthy:
-    """No fault."""
-
-    def apply(self, stage: str, value: Tensor) -> Tensor:
-        return value
-
-
-_HEALTHY = _Healthy()
-_faults: list[_Fault] = []
-
-
-def _fault_of(kernel: str) -> _Fault | _Healthy:
-    """The fault of a call that starts now."""
-    for fault in _faults:
-        if fault.is_here and fault.kernel == kernel:
-            fault.nth -= 1
-            if fault.nth == -1:
-                return fault
-    return _HEALTHY
-
-
-def faulty(kernel: str, stage: str, change: Change, inside: str, nth: int = 0) -> Injection:
-    """The nth call of a kernel of this device while module ``inside`` runs forward.
-
-    ``change`` is applied to a ``stage``: ``output``, ``bias``, ``input_gradient`` or ``weight_gradient``.
-    """
-
-    @contextmanager
-    def inject(model: nn.Module, batch: Batch) -> Iterator[None]:
-        fault = _Fault(kernel, stage, change, nth)
-        module = model.get_submodule(inside)
-        original = module.forward
-
-        def forward(*args: Any, **kwargs: Any) -> Any:
-            fault.is_here = True
-            try:
-                return original(*args, **kwargs)
-            finally:
-                fault.is_here = False
-
-        module.forward = forward
-        _faults.append(fault)
-        try:
-            yield
-        finally:
-            _faults.remove(fault)
-        assert fault.fired == 1, f"{kernel} in {inside} was changed {fault.fired} times"
-
-    return inject
 
 
 # ---- sums in another order
@@ -158,7 +84,7 @@ class _Kernel(torch.autograd.Function):  # type: ignore[misc]
     def forward(ctx: Any, kernel: Any, *args: Any) -> Any:
         with torch._C._AutoDispatchBelowAutograd():
             ctx.kernel = kernel
-            ctx.fault = _fault_of(kernel.name)
+            ctx.fault = fault_of(kernel.name)
             return ctx.fault.apply("output", kernel.compute(ctx, *args))
 
     @staticmethod
