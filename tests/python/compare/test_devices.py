@@ -17,11 +17,13 @@ from .devices.models import DTYPES, MODELS
 from .faults import score
 
 MODES = ("L0-statistics", "mix-statistics")
+# Those of the other half are for figures only.
 CASES = [
-    f"{model}-{dtype}-sums-{fault}"
-    for model in ("llama", "resnet")
-    for dtype in ("float32", "bfloat16")
-    for fault in ("healthy", "scale", "zero_channel", "gradient")
+    case.name
+    for case in all_cases()
+    if case.model in ("llama", "vit")
+    and case.dtype in ("float32", "bfloat16")
+    and (case.variant, case.world, case.half) == ("sums", 1, "tuning")
 ]
 KEYS = [f"{case}-{mode}" for case in CASES for mode in MODES]
 

@@ -18,15 +18,6 @@ from torch import nn
 
 from msprobe.pytorch import PrecisionDebugger
 
-MODES = (
-    "L0-statistics",
-    "mix-statistics",
-    "L0-tensor",
-    "mix-tensor",
-    "L0-sketch",
-    "mix-sketch",
-)
-
 
 def configuration(mode: str, dump_path: Path) -> dict[str, Any]:
     """``sketch`` is statistics with fingerprints."""
