@@ -85,7 +85,10 @@ def train(debugger: Any, path: Path, case: Any, *, is_target: bool) -> None:
 def share(golden: Path, path: Path) -> None:
     """The plain training of a case, by links to the files of the one that was run."""
     if not path.exists():
-        shutil.copytree(golden, path, copy_function=os.link)
+        partial = path.with_name(f".{path.name}")
+        shutil.rmtree(partial, ignore_errors=True)
+        shutil.copytree(golden, partial, copy_function=os.link)
+        partial.rename(path)
 
 
 def main(root: str, mode: str, *names: str) -> None:
