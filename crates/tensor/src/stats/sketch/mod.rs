@@ -30,7 +30,7 @@ mod text;
 
 pub use difference::{Eighths, SketchDifference, SketchPart};
 pub(crate) use plan::{SIGN_PERIOD, is_negative};
-pub use plan::{SketchSums, sketch_width};
+pub use plan::{SketchCuts, SketchSums, sketch_cuts, sketch_tables, sketch_width};
 pub use text::SketchTextError;
 
 use super::{Statistics, float, statistics_at};
@@ -136,7 +136,7 @@ fn sketch_at(level: Level, view: &TensorView<'_>) -> Sketch {
     measured.unwrap_or_else(|| {
         let mut hash = ByteHash::default();
         view.for_each_bytes(0..view.numel(), |bytes| hash.add(level, 0, bytes));
-        Sketch { hash: hash.finish(), content: Content::Nothing }
+        Sketch::of_hash(hash.finish())
     })
 }
 
@@ -172,6 +172,11 @@ impl Sketch {
                 .map(|(width, columns)| Columns { width, sums: columns.map(fixed(EIGHTH_BITS)) }),
         };
         Sketch { hash, content: Content::Sums(sums) }
+    }
+
+    /// The sketch of a tensor of one element or none.
+    pub fn of_hash(hash: u64) -> Sketch {
+        Sketch { hash, content: Content::Nothing }
     }
 
     /// The hash of the little-endian bytes in row-major order.

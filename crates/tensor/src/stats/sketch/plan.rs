@@ -222,6 +222,33 @@ impl BlockSums {
     }
 }
 
+/// How the elements of a tensor are cut, for whoever sums them elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SketchCuts {
+    /// Elements of a strip.
+    pub strip: usize,
+    /// Where eighths of the rows begin; empty if they are not told apart.
+    pub row_starts: Vec<usize>,
+    /// Columns; 0 if their eighths are not told apart.
+    pub columns: usize,
+}
+
+/// How a tensor of this shape is cut; `None` if it has too few elements.
+pub fn sketch_cuts(shape: &[usize]) -> Option<SketchCuts> {
+    let plan = Plan::new(shape)?;
+    let rows = if plan.has_rows { EIGHTHS } else { 0 };
+    Some(SketchCuts {
+        strip: 1 << plan.strip_bits,
+        row_starts: (0..rows).map(|eighth| plan.row_start(eighth)).collect(),
+        columns: plan.columns.unwrap_or(0),
+    })
+}
+
+/// The tables of the definition: whether the sign of a place is negative, and the keys of the hash.
+pub fn sketch_tables() -> (Vec<bool>, Vec<u64>) {
+    ((0..SIGN_PERIOD).map(is_negative).collect(), super::hash::KEYS.to_vec())
+}
+
 /// What a sketch depends on beside the elements in row-major order: the number of columns of a shape in units of 64; 0 if
 /// eighths of them are not told apart.
 pub fn sketch_width(shape: &[usize]) -> u16 {
