@@ -43,6 +43,8 @@ class Row(NamedTuple):
     idle: bool = False
     flight: bool = False
     """Whether ours holds its records in memory; the reference has no such thing and writes them."""
+    sketch: bool = False
+    """Whether each tensor gets a sketch; what that adds is compared to what statistics alone add."""
 
 
 class Times(NamedTuple):
@@ -63,6 +65,11 @@ ROWS = [
     Row("flight recorder L1", "statistics", "L1", most=1.4, smaller=7, flight=True),
     Row("tensor L1", "tensor", "L1"),
 ]
+SKETCH_ROWS = [
+    Row(f"sketch {level}", "statistics", level, most=1.15, sketch=True) for level in ("L0", "L1", "mix")
+]
+# How much longer dump.json may be with sketches.
+MOST_LONGER = 2.0
 
 
 class Side:
@@ -119,6 +126,8 @@ def config_file(row: Row, folder: Path, side: str) -> tuple[str, str]:
         "data_mode": ["all"],
         "summary_mode": row.summary_mode,
     }
+    if row.sketch:
+        section["sketch"] = side == "sketched"
     if row.flight and side == "ours":
         section["flight_recorder"] = {"steps": 2}
     config = {
@@ -198,6 +207,36 @@ def measure(row: Row, folder: Path, rounds: int, budget_secs: float, work: str =
         records,
         statistics.median(dd[WARM_UP:]) if dd else None,
     )
+
+
+def measure_sketch(row: Row, folder: Path, rounds: int) -> list[bool]:
+    """Takes turns with no tool, statistics, and statistics with sketches; prints what sketches add."""
+    sides = [Side(sys.executable, {"work": "train", "config": None, "dump_path": None})]
+    for name in ("plain", "sketched"):
+        config, dump = config_file(row, folder, name)
+        sides.append(Side(sys.executable, {"work": "train", "config": config, "dump_path": dump}))
+    for side in sides:
+        side.wait_until_ready()
+    answers: dict[Side, dict[str, Any]] = {}
+    for number in range(WARM_UP + rounds):
+        # Everybody is first, second and last equally often.
+        at = number % len(sides)
+        answers = {side: side.work() for side in sides[at:] + sides[:at]}
+    for side in sides:
+        side.close()
+    bare, plain, sketched = (side.median() for side in sides)
+    added = (sketched - bare) / max(plain - bare, 1e-6)
+    sizes = [answers[side]["json_bytes"] for side in sides[1:]]
+    longer = sizes[1] / sizes[0]
+    assert row.most is not None
+    reached = [added <= row.most, longer <= MOST_LONGER]
+    print(
+        f"{row.what:<22} {bare * 1e3:8.1f} ms  {plain * 1e3:8.1f} ms, with sketches {sketched * 1e3:.1f} ms: "
+        f"{added:.3f}x the time added  <= {row.most}x: {verdict(reached[0])}; dump.json {sizes[0]} bytes, "
+        f"with sketches {sizes[1]}: {longer:.2f}x  <= {MOST_LONGER}x: {verdict(reached[1])}",
+        flush=True,
+    )
+    return reached
 
 
 def verdict(reached: bool) -> str:
@@ -290,6 +329,9 @@ def main() -> int:
         reached += print_step_row(row, times)
         if row.task == "tensor":
             reached += print_tensor_rows(times)
+    for row in SKETCH_ROWS:
+        if options.rows in row.what:
+            reached += measure_sketch(row, new_folder(place), rounds)
     if options.rows in "idle call":
         row = Row("idle call", "statistics", "L1", idle=True)
         print_call_row(measure(row, new_folder(place), rounds, budget_secs, work="relu"))

@@ -102,27 +102,35 @@ class Training:
             debugger.stop()
             debugger.step()
         seconds = time.perf_counter() - begin
-        written, records = self._clear()
+        written, records, json_bytes = self._clear()
         self._steps += 1
-        return {"seconds": seconds, "tensor_bytes": written, "records": records, "loss": loss.item()}
+        return {
+            "seconds": seconds,
+            "tensor_bytes": written,
+            "records": records,
+            "json_bytes": json_bytes,
+            "loss": loss.item(),
+        }
 
-    def _clear(self) -> tuple[int, int]:
-        """Empties the tensor files of the step; returns their bytes and the number of records.
+    def _clear(self) -> tuple[int, int, int]:
+        """Empties the tensor files of the step; returns their bytes, records, and bytes of dump.json.
 
         Bytes are those a reader gets: a file with several names counts as often.
         They are not deleted: some file systems are slow to create files where others were just deleted.
         """
         if self._dump_path is None:
-            return 0, 0
-        records = 0
+            return 0, 0, 0
+        records, json_bytes = 0, 0
         step = Path(self._dump_path, f"step{self._steps}")
         files = list(step.rglob("*.pt"))
         written = sum(path.stat().st_size for path in files)
         for path in files:
             os.truncate(path, 0)
         for path in step.rglob("dump.json"):
-            records += len(json.loads(path.read_text())["data"])
-        return written, records
+            text = path.read_text()
+            records += len(json.loads(text)["data"])
+            json_bytes += len(text)
+        return written, records, json_bytes
 
 
 class Relu:

@@ -12,7 +12,7 @@ use msprobe_dump::config::{Config, Level, SummaryMode, Task};
 use msprobe_dump::filter::{Filter, Unmatched};
 use msprobe_dump::framework::Framework;
 use msprobe_dump::write::{Header, RecordId, SavedFile, StepSink, TensorPool};
-use msprobe_tensor::{Statistics, TensorView, memory};
+use msprobe_tensor::{Sketch, Statistics, TensorView, memory};
 
 use crate::api_events::{Api, ApiId};
 use crate::backward::BackwardPasses;
@@ -21,6 +21,7 @@ use crate::flight::Flight;
 use crate::fragment::{Body, Fill, Nothing};
 use crate::gradients::GradientRecord;
 use crate::health::{Alarm, Watch};
+use crate::measure::{Measured, Wanted};
 use crate::modules::{ModuleId, Modules, Pass, Running};
 use crate::notices::Notice;
 use crate::overflow::{Overflowing, Overflows};
@@ -101,11 +102,15 @@ pub(crate) struct Deferred {
 }
 
 /// Numbers fetched from an accelerator, by ticket.
-struct Fetched<'a>(&'a [Statistics]);
+struct Fetched<'a>(&'a [Measured]);
 
 impl Fill for Fetched<'_> {
     fn statistics(&self, ticket: usize) -> Statistics {
-        self.0.get(ticket).copied().unwrap_or_default()
+        self.0.get(ticket).map_or_else(Statistics::default, |measured| measured.stats)
+    }
+
+    fn sketch(&self, ticket: usize) -> Option<Sketch> {
+        self.0.get(ticket)?.sketch
     }
 }
 
@@ -173,9 +178,10 @@ impl Collector {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether checksums are wanted.
-    pub fn wants_crc32(&self) -> bool {
-        self.config.summary_mode == SummaryMode::Md5 && !self.config.async_dump
+    /// What is wanted of each tensor beside statistics.
+    pub fn wanted(&self) -> Wanted {
+        let crc32 = self.config.summary_mode == SummaryMode::Md5 && !self.config.async_dump;
+        Wanted { crc32, sketch: self.config.sketch }
     }
 
     /// Whether records have values at all; task `structure` wants only their names.
@@ -232,7 +238,7 @@ impl Collector {
 
     /// Everything recorded so far gets visible on disk. Numbers still on an accelerator come in `fetched`, by
     /// ticket. Returns what went wrong, if anything did.
-    pub fn flush(&self, fetched: &[Statistics]) -> Result<(), String> {
+    pub fn flush(&self, fetched: &[Measured]) -> Result<(), String> {
         let mut state = self.state();
         let over = state.backward.take_complete();
         state.finish_passes(self, over);

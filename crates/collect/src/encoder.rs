@@ -51,7 +51,7 @@ pub struct TensorValue<'a> {
     pub requires_grad: Option<bool>,
     /// How numbers are written.
     pub style: NumberStyle,
-    /// Statistics and checksum.
+    /// Statistics, checksum and sketch.
     pub figures: ElementFigures<'a>,
     /// Where the elements of a distributed tensor lie: its mesh and placements, encoded by
     /// [`Encoder::placement`].
@@ -285,18 +285,18 @@ impl Encoder {
             json.int(size as i128);
         }
         json.end_array();
-        let crc32 = match tensor.figures {
+        let (crc32, sketch) = match tensor.figures {
             ElementFigures::Known(measured) => {
                 let health = Health::of(&measured.stats);
                 if health > Health::Finite {
                     self.findings.note(Part::of(&self.path), health);
                 }
                 write_statistics(json, &measured.stats, tensor.style, tensor.shape.is_empty());
-                measured.crc32
+                (measured.crc32, measured.sketch)
             }
             ElementFigures::Deferred(ticket) => {
                 self.fragment.push_statistics_hole(json.len(), ticket, depth, Part::of(&self.path));
-                None
+                (None, None)
             }
         };
         if let Some(requires_grad) = tensor.requires_grad {
@@ -314,6 +314,13 @@ impl Encoder {
         if let Some(crc32) = crc32 {
             json.key("md5");
             json.string(&format!("{crc32:08x}"));
+        }
+        if let Some(sketch) = sketch {
+            json.key("sketch");
+            json.string(&sketch.to_string());
+        }
+        if let ElementFigures::Deferred(ticket) = tensor.figures {
+            self.fragment.push_sketch_hole(json.len(), ticket, depth);
         }
         if tensor.is_saveable {
             match self.saving {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use msprobe_dump::write::{JsonText, RecordBody, SavedFile};
-use msprobe_tensor::Statistics;
+use msprobe_tensor::{Sketch, Statistics};
 
 use crate::health::Part;
 use crate::measure::{NumberStyle, write_statistics};
@@ -26,6 +26,8 @@ struct Hole {
 enum HoleKind {
     /// Statistics that an accelerator is still computing, as members of an object `depth` levels deep.
     Statistics { ticket: usize, depth: usize, part: Part },
+    /// The member `sketch` that goes with them, if sketches are wanted.
+    Sketch { ticket: usize, depth: usize },
     /// The member `data_name`, if the tensors of the record are saved after all.
     DataName { name: String, depth: usize },
     /// Nothing is missing: so many bytes from here on name a file that is being written.
@@ -40,6 +42,11 @@ pub(crate) trait Fill {
     fn statistics(&self, ticket: usize) -> Statistics {
         let _ = ticket;
         Statistics::default()
+    }
+    /// The sketch behind a ticket, if it was asked for.
+    fn sketch(&self, ticket: usize) -> Option<Sketch> {
+        let _ = ticket;
+        None
     }
     /// What became of a tensor's file. `None`: tensors are not saved, and their names do not belong into the record.
     fn file(&self, name: &str) -> Option<SavedFile> {
@@ -79,6 +86,10 @@ impl Fragment {
 
     pub(crate) fn push_statistics_hole(&mut self, at: usize, ticket: usize, depth: usize, part: Part) {
         self.holes.push(Hole { at, kind: HoleKind::Statistics { ticket, depth, part } });
+    }
+
+    pub(crate) fn push_sketch_hole(&mut self, at: usize, ticket: usize, depth: usize) {
+        self.holes.push(Hole { at, kind: HoleKind::Sketch { ticket, depth } });
     }
 
     pub(crate) fn push_name_hole(&mut self, at: usize, name: String, depth: usize) {
@@ -135,6 +146,13 @@ impl Fragment {
                 HoleKind::Statistics { ticket, depth, .. } => {
                     out.text.push_str(&members(*depth, |json| {
                         write_statistics(json, &fill.statistics(*ticket), NumberStyle::Tensor, false);
+                    }));
+                }
+                HoleKind::Sketch { ticket, depth } => {
+                    let Some(sketch) = fill.sketch(*ticket) else { continue };
+                    out.text.push_str(&members(*depth, |json| {
+                        json.key("sketch");
+                        json.string(&sketch.to_string());
                     }));
                 }
                 HoleKind::DataName { name, depth } => {

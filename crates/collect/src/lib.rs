@@ -31,7 +31,7 @@ pub use encoder::{
     TensorValue, TooDeep,
 };
 pub use flight::Occasion;
-pub use measure::{Measured, NumberStyle, measure};
+pub use measure::{Measured, NumberStyle, Wanted, measure};
 pub use module_events::ModuleCall;
 pub use modules::{ModuleId, Pass};
 pub use msprobe_dump::framework::Framework;

@@ -1,8 +1,9 @@
-//! What is written about the elements of a tensor: the four statistics and, on demand, the checksum.
+//! What is written about the elements of a tensor: the four statistics and, on demand, checksum and sketch.
 
 use msprobe_dump::write::JsonText;
 use msprobe_tensor::{
-    DType, DTypeClass, Number, Statistics, TensorView, crc32_of_bytes, statistics, statistics_and_crc32,
+    DType, DTypeClass, Number, Sketch, Statistics, TensorView, crc32, sketch, statistics,
+    statistics_and_crc32, statistics_and_sketch,
 };
 
 /// The figures of one tensor.
@@ -12,6 +13,17 @@ pub struct Measured {
     pub stats: Statistics,
     /// The CRC-32 of the elements, if it was asked for.
     pub crc32: Option<u32>,
+    /// The sketch of the elements, if it was asked for.
+    pub sketch: Option<Sketch>,
+}
+
+/// What is asked for beside statistics.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// A checksum.
+    pub crc32: bool,
+    /// A sketch.
+    pub sketch: bool,
 }
 
 impl Measured {
@@ -25,6 +37,8 @@ impl Measured {
     pub fn with_zeros(mut self, zeros: u64, dtype: DType) -> Measured {
         if zeros > 0 {
             self.stats = with_zeros(self.stats, zeros, dtype);
+            // Nobody knows where they are.
+            self.sketch = None;
         }
         self
     }
@@ -59,16 +73,38 @@ fn with_zeros(stats: Statistics, zeros: u64, dtype: DType) -> Statistics {
     }
 }
 
-/// Reads every element once.
-pub fn measure(view: &TensorView<'_>, with_crc32: bool) -> Measured {
-    if !with_crc32 {
-        return Measured { stats: statistics(view), crc32: None };
+/// Reads every element once, for checksum and sketch together twice.
+pub fn measure(view: &TensorView<'_>, wanted: Wanted) -> Measured {
+    match wanted {
+        Wanted { crc32: false, sketch: false } => Measured { stats: statistics(view), ..Measured::default() },
+        Wanted { crc32: true, sketch: false } => {
+            let (stats, crc32) = statistics_and_crc32(view);
+            Measured { stats, crc32: Some(crc32), sketch: None }
+        }
+        Wanted { crc32: wants_crc32, sketch: true } => {
+            let (stats, sketch) = statistics_and_sketch(view);
+            Measured { stats, crc32: wants_crc32.then(|| crc32(view)), sketch: Some(sketch) }
+        }
     }
-    if view.numel() == 0 {
-        return Measured { stats: Statistics::default(), crc32: Some(crc32_of_bytes(&[])) };
+}
+
+impl Measured {
+    /// Whether nothing is missing that is wanted.
+    pub fn has(&self, wanted: Wanted) -> bool {
+        (self.crc32.is_some() || !wanted.crc32) && (self.sketch.is_some() || !wanted.sketch)
     }
-    let (stats, crc32) = statistics_and_crc32(view);
-    Measured { stats, crc32: Some(crc32) }
+
+    /// With what is wanted and missing, found in the elements.
+    #[must_use]
+    pub fn completed(mut self, view: &TensorView<'_>, wanted: Wanted) -> Measured {
+        if wanted.crc32 && self.crc32.is_none() {
+            self.crc32 = Some(crc32(view));
+        }
+        if wanted.sketch && self.sketch.is_none() {
+            self.sketch = Some(sketch(view));
+        }
+        self
+    }
 }
 
 /// How the numbers of a tensor are told apart in JSON.
@@ -119,7 +155,7 @@ mod tests {
     fn with(values: &[f32], zeros: u64) -> Statistics {
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         let view = TensorView::contiguous(DType::F32, vec![values.len()], &bytes).unwrap();
-        measure(&view, false).with_zeros(zeros, DType::F32).stats
+        measure(&view, Wanted::default()).with_zeros(zeros, DType::F32).stats
     }
 
     #[test]

@@ -167,6 +167,12 @@ impl PyConfig {
         self.inner.flight_recorder.is_some()
     }
 
+    /// Whether each tensor gets a sketch.
+    #[getter]
+    fn sketch(&self) -> bool {
+        self.inner.sketch
+    }
+
     // The online checker's keys, with their defaults for tasks other than tensor.
 
     #[getter]

@@ -38,6 +38,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(config::resolve_config, module)?)?;
     module.add_function(wrap_pyfunction!(metrics::statistics, module)?)?;
     module.add_function(wrap_pyfunction!(metrics::crc32, module)?)?;
+    module.add_function(wrap_pyfunction!(metrics::sketch, module)?)?;
+    module.add_function(wrap_pyfunction!(metrics::sketch_tables, module)?)?;
+    module.add_function(wrap_pyfunction!(metrics::sketch_cuts, module)?)?;
     module.add_function(wrap_pyfunction!(metrics::md5, module)?)?;
     module.add_function(wrap_pyfunction!(metrics::hash128, module)?)?;
     module.add_function(wrap_pyfunction!(metrics::compare_pair, module)?)?;

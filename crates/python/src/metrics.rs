@@ -41,6 +41,26 @@ pub(crate) fn crc32(py: Python<'_>, tensor: Described) -> PyResult<u32> {
     Ok(py.detach(|| msprobe_tensor::crc32(&view)))
 }
 
+/// The sketch of a tensor, as it is written.
+#[pyfunction]
+pub(crate) fn sketch(py: Python<'_>, tensor: Described) -> PyResult<String> {
+    let view = tensor.view()?;
+    Ok(py.detach(|| msprobe_tensor::sketch(&view).to_string()))
+}
+
+/// For sketches that are summed elsewhere: which places have a negative sign, and the keys of the hash.
+#[pyfunction]
+pub(crate) fn sketch_tables() -> (Vec<bool>, Vec<u64>) {
+    msprobe_tensor::sketch_tables()
+}
+
+/// The same of a shape: elements of a strip, where eighths of the rows begin, and how many columns are told apart.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value, reason = "what Python hands over")]
+pub(crate) fn sketch_cuts(shape: Vec<usize>) -> Option<(usize, Vec<usize>, usize)> {
+    msprobe_tensor::sketch_cuts(&shape).map(|cuts| (cuts.strip, cuts.row_starts, cuts.columns))
+}
+
 #[pyfunction]
 pub(crate) fn md5(py: Python<'_>, tensor: Described) -> PyResult<[u8; 16]> {
     let view = tensor.view()?;

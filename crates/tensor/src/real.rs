@@ -17,6 +17,8 @@ pub(crate) trait Real:
     fn to_f64(self) -> f64;
     fn from_f64(value: f64) -> Self;
     fn magnitude(self) -> Self;
+    /// The signs of a sketch, 1 or -1, by place.
+    fn sketch_signs() -> &'static [Self; crate::stats::SIGN_PERIOD];
 }
 
 macro_rules! real {
@@ -33,6 +35,21 @@ macro_rules! real {
             fn from_f64(value: f64) -> Self { value as $type }
             #[inline(always)]
             fn magnitude(self) -> Self { self.abs() }
+            #[inline(always)]
+            fn sketch_signs() -> &'static [Self; crate::stats::SIGN_PERIOD] {
+                static SIGNS: [$type; crate::stats::SIGN_PERIOD] = {
+                    let mut signs = [1.0; crate::stats::SIGN_PERIOD];
+                    let mut at = 0;
+                    while at < signs.len() {
+                        if crate::stats::is_negative(at) {
+                            signs[at] = -1.0;
+                        }
+                        at += 1;
+                    }
+                    signs
+                };
+                &SIGNS
+            }
         }
     )* };
 }

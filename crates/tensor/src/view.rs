@@ -304,6 +304,15 @@ impl<'a> TensorView<'a> {
         })
     }
 
+    /// Real and imaginary parts of a complex tensor, as a real one with another dimension of two; other tensors as they are.
+    pub(crate) fn components(&self) -> TensorView<'a> {
+        let Some(mut parts) = self.real_part() else { return self.clone() };
+        parts.shape.push(2);
+        parts.strides.push(1);
+        parts.numel *= 2;
+        parts
+    }
+
     /// Calls `visit` with the little-endian bytes of the logical range `range`, in row-major order, piece by
     /// piece. Stops at the first error.
     pub(crate) fn try_for_each_bytes<E>(

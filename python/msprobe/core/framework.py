@@ -12,7 +12,7 @@ from typing import Any, Callable, NamedTuple, Protocol
 
 from msprobe._native import Kind
 
-__all__ = ["Adapter", "Form", "Framework", "Kind", "Special", "Tensor"]
+__all__ = ["Adapter", "DeviceSketch", "Form", "Framework", "Kind", "Special", "Tensor"]
 
 
 class Framework(NamedTuple):
@@ -86,6 +86,16 @@ class Form(NamedTuple):
     """Why there is no ``plain``, unless there are no elements at all."""
 
 
+class DeviceSketch(NamedTuple):
+    """What a sketch is made of (``crates/tensor/src/stats/sketch``)."""
+
+    shape: list[int]
+    sums: list[float]
+    """Sum of squares, 64 buckets, eighths of rows, eighths of columns; as far as the shape has them."""
+    hash: int
+    """As 64 bits with a sign."""
+
+
 class Adapter(Protocol):
     """A framework's side of a collection."""
 
@@ -145,6 +155,9 @@ class Adapter(Protocol):
 
     def fetch(self) -> list[tuple[float, float, float, float]]:
         """Max, Min, Mean and Norm of all that was started since the last time."""
+
+    def fetch_sketches(self) -> list[DeviceSketch]:
+        """What sketches are made of, of all that :meth:`fetch` has; asked before it if they are wanted."""
 
     def describe_stack(self, frame: FrameType, /) -> tuple[list[str], bool]:
         """The frames of a stack as they are written, and whether it recomputes activations."""

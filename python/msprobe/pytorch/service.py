@@ -42,7 +42,7 @@ class Service:
         self._failure: str | None = None
         self._tokens = TokenCounter(self.window)
         self._dumped: ModuleHook | None = None
-        self._adapter = Adapter(self.window, self._error_log)
+        self._adapter = Adapter(self.window, self._error_log, config.sketch)
         self._collector = _native.Collector(config, self._adapter)
         self._waits = Waits(self._collector, self.window)
         self._replacements = Replacements()

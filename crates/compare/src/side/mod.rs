@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use crate::error::CompareError;
 use msprobe_dump::hash::FastMap;
-use msprobe_tensor::DType;
+use msprobe_tensor::{DType, Sketch};
 
 pub use self::parse::{FileKind, read_side};
 pub use self::repeats::Earlier;
@@ -159,6 +159,8 @@ pub struct Leaf {
     pub statistics: [Scalar; 4],
     /// Checksum; none for `null`.
     pub md5: Option<Arc<str>>,
+    /// Its sketch; none if none was recorded, or one that cannot be read.
+    pub sketch: Option<Box<Sketch>>,
     /// Tensor file, without directory.
     pub data_name: Option<Box<str>>,
     /// Whether autograd follows it, where that was recorded.

@@ -197,6 +197,7 @@ impl<'a> Rows<'a> {
             shape: ValueShape::Unknown,
             statistics: [const { Scalar::Null }; 4],
             md5: None,
+            sketch: None,
             data_name: None,
             requires_grad: None,
             p2p: None,
@@ -239,6 +240,7 @@ impl<'a> Rows<'a> {
             (None, None) => None,
         };
         let md5 = Some(md5.unwrap_or_else(|| texts.get(NO_CHECKSUM)));
+        let sketch = value.sketch.and_then(Written::text).and_then(|text| text.parse().ok()).map(Box::new);
         let data_name = value.file.and_then(Written::text).filter(|name| !name.is_empty());
         let name = self.name_of(at);
         Leaf {
@@ -257,6 +259,7 @@ impl<'a> Rows<'a> {
             shape: described.shape,
             statistics: described.statistics,
             md5,
+            sketch,
             data_name: data_name.map(Into::into),
             requires_grad: value.requires_grad.and_then(Written::flag),
             p2p: p2p_operation(value),

@@ -47,6 +47,24 @@ fn rows_come_as_arguments_parameters_results() {
 }
 
 #[test]
+fn sketches_are_read_or_left_out() {
+    let value = |sketch: &str| {
+        format!(r#"{{"type": "torch.Tensor", "dtype": "torch.float32", "shape": [1], "sketch": {sketch}}}"#)
+    };
+    let values: Vec<String> =
+        [r#""1hDzXdaet8pWo""#, r#""1hDzXdaet8pWs""#, r#""1h""#, r#""9x""#, "7", "null"].map(value).into();
+    let text = format!(
+        r#"{{"task": "statistics", "data": {{"T.a.0.forward": {{"output": [{}]}}}}}}"#,
+        values.join(",")
+    );
+    let side = side(&text).unwrap();
+    let read: Vec<bool> = side.rows.iter().map(|row| row.sketch.is_some()).collect();
+    assert_eq!(read, [true, true, false, false, false, false]);
+    let digests: std::collections::HashSet<u64> = side.rows.iter().map(|row| row.digest).collect();
+    assert_eq!(digests.len(), 6);
+}
+
+#[test]
 fn a_repeated_record_counts_as_its_last_value_at_its_first_place() {
     let side = side(
         r#"{"task": "statistics", "data": {"T.a.0.forward": {"output": [null]}, "T.b.0.forward": {"output": [null]},

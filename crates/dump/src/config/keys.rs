@@ -64,7 +64,7 @@ pub(super) fn unknown(file: &Map<String, Value>, task: Task, framework: &Framewo
 /// The keys that mean something in a task's section.
 fn of_section(task: Task) -> Vec<&'static str> {
     let own: &[&str] = match task {
-        Task::Statistics => &["tensor_list", flight::KEY],
+        Task::Statistics => &["tensor_list", flight::KEY, "sketch"],
         Task::Tensor => &["file_format"],
         Task::OverflowCheck => &["overflow_nums", "check_mode"],
         Task::GradProbe => return vec!["grad_level", "param_list", "bounds", "compact_direction"],

@@ -105,6 +105,8 @@ pub struct Config {
     pub grad_probe: Option<GradProbe>,
     /// Whether records stay in memory until something goes wrong; only for statistics.
     pub flight_recorder: Option<FlightRecorder>,
+    /// Whether each tensor gets a sketch beside its statistics; only for statistics.
+    pub sketch: bool,
     /// What random numbers start from; `None` leaves them alone.
     pub seed: Option<u32>,
     /// Whether the framework uses deterministic algorithms only; `None` leaves it as it is.
@@ -213,6 +215,7 @@ fn resolve(
         online: section.online,
         grad_probe: section.grad_probe,
         flight_recorder: section.flight_recorder,
+        sketch: section.sketch,
         seed: seed::seed(&file)?,
         is_deterministic: seed::is_deterministic(&file)?,
     };

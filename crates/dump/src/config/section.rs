@@ -27,6 +27,7 @@ pub(super) struct Section {
     pub(super) online: Option<Online>,
     pub(super) grad_probe: Option<GradProbe>,
     pub(super) flight_recorder: Option<FlightRecorder>,
+    pub(super) sketch: bool,
 }
 
 /// The keys of a section. A missing one is `null`.
@@ -63,6 +64,7 @@ impl Section {
             online: None,
             grad_probe: None,
             flight_recorder: None,
+            sketch: false,
         };
         let recorder = keys.get(flight::KEY);
         if task != Task::Statistics {
@@ -72,6 +74,7 @@ impl Section {
             Task::Statistics => {
                 section.tensor_list = Some(string_list(keys.get("tensor_list"), "tensor_list")?);
                 section.flight_recorder = FlightRecorder::read(recorder)?;
+                section.sketch = switch(keys.get("sketch"), "sketch")?;
             }
             Task::Tensor => {
                 section.file_format = optional_word(&keys, "file_format")?;
@@ -102,6 +105,14 @@ fn string_list(value: &Value, key: &str) -> Result<Vec<String>, Refusal> {
             items.iter().map(|item| item.as_str().map(str::to_owned).ok_or_else(wrong)).collect()
         }
         _ => Err(wrong()),
+    }
+}
+
+fn switch(value: &Value, key: &str) -> Result<bool, Refusal> {
+    match value {
+        Value::Null => Ok(false),
+        Value::Bool(on) => Ok(*on),
+        _ => Err(Refusal::logged(format!("{key} is invalid, it should be a boolean"))),
     }
 }
 

@@ -57,6 +57,22 @@ fn the_least_there_must_be_is_a_dump_path() {
 }
 
 #[test]
+fn sketches_are_a_switch_of_statistics() {
+    let config = |task: &str, section: Value| accept(&file(task, "L1", &section)).config;
+    assert!(config("statistics", json!({ "sketch": true, "summary_mode": "md5" })).sketch);
+    for off in [json!({}), json!({ "sketch": false }), json!({ "sketch": null })] {
+        assert!(!config("statistics", off).sketch);
+    }
+    for wrong in [json!(1), json!("true"), json!([])] {
+        let error = refuse(&file("statistics", "L1", &json!({ "sketch": wrong })));
+        assert_logged(&error, "sketch is invalid, it should be a boolean");
+    }
+    let elsewhere = accept(&file("tensor", "L1", &json!({ "sketch": true })));
+    assert!(!elsewhere.config.sketch);
+    assert!(elsewhere.remarks.iter().any(|line| line.text.contains("sketch")), "{:?}", elsewhere.remarks);
+}
+
+#[test]
 fn what_is_no_json_object_is_refused() {
     for text in ["", "{", "{'task': 1}", "{\"a\": 1,}", &"[".repeat(100_000)] {
         let error = Config::from_json(text, &Overrides::default(), &Framework::known()).unwrap_err();

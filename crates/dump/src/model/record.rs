@@ -336,6 +336,7 @@ fn field<'v, 'a>(value: &'v mut Value<'a>, key: &str) -> (Field<'v, 'a>, Option<
             let field = match other {
                 "requires_grad" => (&mut value.requires_grad, Plain),
                 "md5" => (&mut value.checksum, Plain),
+                "sketch" => (&mut value.sketch, Plain),
                 "stored_dtype" => (&mut value.stored_dtype, Plain),
                 "layout" => (&mut value.layout, Plain),
                 "unmeasured" => (&mut value.unmeasured, Plain),

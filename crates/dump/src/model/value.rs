@@ -71,6 +71,8 @@ pub struct Value<'a> {
     pub statistics: [Option<Written<'a>>; 4],
     /// Checksum.
     pub checksum: Option<Written<'a>>,
+    /// Its sketch, as text.
+    pub sketch: Option<Written<'a>>,
     /// The name of its file.
     pub file: Option<Written<'a>>,
     /// Whether autograd follows it.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use msprobe_collect::Framework;
 use msprobe_dump::hash::FastMap;
-use msprobe_tensor::DType;
+use msprobe_tensor::{DType, Sketch, SketchSums};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
@@ -57,6 +57,30 @@ pub(crate) enum DeviceNumber {
     /// Of a tensor of integers.
     Int(i64),
     Float(f64),
+}
+
+/// What an accelerator found for a sketch.
+#[derive(Debug, FromPyObject)]
+pub(crate) struct DeviceSketch {
+    shape: Vec<usize>,
+    /// Sum of squares, buckets, eighths of rows, eighths of columns; as far as the shape has them.
+    sums: Vec<f64>,
+    hash: i64,
+}
+
+impl DeviceSketch {
+    /// The sketch; `None` if it does not go with the shape.
+    pub(crate) fn read(&self) -> Option<Sketch> {
+        let hash = self.hash.cast_unsigned();
+        let Some(mut sums) = SketchSums::of_shape(&self.shape) else { return Some(Sketch::of_hash(hash)) };
+        let mut numbers = self.sums.iter().copied();
+        sums.squares = numbers.next()?;
+        let eighths = [sums.rows.as_mut(), sums.columns.as_mut().map(|(_, columns)| columns)];
+        for sum in sums.buckets.iter_mut().chain(eighths.into_iter().flatten().flatten()) {
+            *sum = numbers.next()?;
+        }
+        Some(Sketch::new(&sums, hash))
+    }
 }
 
 /// The adapter, with what it said remembered.
@@ -209,6 +233,11 @@ impl Adapter {
     /// All statistics computed on accelerators since the last time, by ticket.
     pub(crate) fn fetch(&self, py: Python<'_>) -> PyResult<Vec<[DeviceNumber; 4]>> {
         self.object(py).call_method0(intern!(py, "fetch"))?.extract()
+    }
+
+    /// What sketches are made of, of all tensors that [`fetch`](Self::fetch) has statistics of, if asked before it.
+    pub(crate) fn fetch_sketches(&self, py: Python<'_>) -> PyResult<Vec<DeviceSketch>> {
+        self.object(py).call_method0(intern!(py, "fetch_sketches"))?.extract()
     }
 
     /// The frames of a stack as they are written, and whether it recomputes activations.

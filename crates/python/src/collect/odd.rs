@@ -9,7 +9,7 @@ use super::tensors::Reading;
 
 /// What was measured, or will be.
 pub(crate) enum OddFigures {
-    Known(Measured),
+    Known(Box<Measured>),
     Deferred(usize),
 }
 
@@ -68,6 +68,6 @@ impl OddTensor<'_, '_> {
                 encoder.note_file(file);
             }
         }
-        Ok(Some((OddFigures::Known(measured), tensor.dtype)))
+        Ok(Some((OddFigures::Known(Box::new(measured)), tensor.dtype)))
     }
 }

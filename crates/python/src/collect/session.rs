@@ -42,7 +42,7 @@ impl Session {
         describe: Py<PyAny>,
     ) -> Session {
         let crew = FrameworkThreads::new(adapter.team);
-        let decides_at_once = collector.wants_crc32() || collector.config().task == Task::OverflowCheck;
+        let decides_at_once = collector.wanted().crc32 || collector.config().task == Task::OverflowCheck;
         Session {
             collector,
             adapter,

@@ -4,14 +4,15 @@
 //! A figure is reused only while the very object it was measured of is alive (known by a weak reference, so nothing is
 //! kept alive), with the same memory, the same version counter of autograd, and unchanged elements at sampled places.
 //! It serves that object, and others that lie in the same memory without gaps: views share the version counter. Statistics
-//! do not depend on the order of elements, so that a transposed view has those of what it is a view of; a checksum does.
+//! do not depend on the order of elements, so that a transposed view has those of what it is a view of; a checksum and a sketch
+//! do, and a sketch depends on how many columns there are.
 //! The counter misses writes through `.data`, from C++ or by other processes; the samples are there for those.
 
 use std::sync::{Mutex, PoisonError};
 
 use msprobe_collect::Measured;
 use msprobe_dump::hash::FastMap;
-use msprobe_tensor::{DType, Statistics};
+use msprobe_tensor::DType;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
@@ -39,18 +40,10 @@ struct Entry {
     dtype: DType,
     bytes: usize,
     is_row_major: bool,
+    width: u16,
     version: i64,
     sample: u64,
     measured: Measured,
-}
-
-/// What is known of a tensor.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Known {
-    /// All that is asked for.
-    All(Measured),
-    /// Its checksum, which depends on the order of elements, is still to be found.
-    Statistics(Statistics),
 }
 
 /// The elements of a tensor as they lie in memory, without gaps.
@@ -60,17 +53,19 @@ pub(crate) struct Memory<'a> {
     pub(crate) dtype: DType,
     pub(crate) bytes: &'a [u8],
     pub(crate) is_row_major: bool,
+    /// What a sketch depends on beside the elements (`sketch_width`).
+    pub(crate) width: u16,
 }
 
 impl Shared {
-    /// What was measured of this tensor or of one with the same elements, unless it may have changed. `data_ptr` is the
-    /// framework's function of that name.
+    /// What was measured of this tensor or of one with the same elements, unless it may have changed; without what
+    /// depends on their order where that is another. `data_ptr` is the framework's function of that name.
     pub(crate) fn find(
         &self,
         object: &Bound<'_, PyAny>,
         memory: Memory<'_>,
         data_ptr: &Py<PyAny>,
-    ) -> Option<Known> {
+    ) -> Option<Measured> {
         let py = object.py();
         let (entry, is_same_order) = match self.of_object(object).filter(|entry| entry.is_of(object, memory))
         {
@@ -85,11 +80,11 @@ impl Shared {
             }
         };
         let is_unchanged = version(object) == Some(entry.version) && sample(memory.bytes) == entry.sample;
-        let measured = entry.measured;
-        is_unchanged.then_some(if is_same_order || measured.crc32.is_none() {
-            Known::All(measured)
-        } else {
-            Known::Statistics(measured.stats)
+        let is_same_shape = is_same_order && entry.width == memory.width;
+        is_unchanged.then_some(Measured {
+            stats: entry.measured.stats,
+            crc32: entry.measured.crc32.filter(|_| is_same_order),
+            sketch: entry.measured.sketch.filter(|_| is_same_shape),
         })
     }
 
@@ -108,19 +103,20 @@ impl Shared {
     }
 
     /// Remembers what was measured. Tensors without a version (inference mode) are not remembered.
-    pub(crate) fn keep(&self, object: &Bound<'_, PyAny>, memory: Memory<'_>, measured: Measured) {
+    pub(crate) fn keep(&self, object: &Bound<'_, PyAny>, memory: Memory<'_>, measured: &Measured) {
         let Some(version) = version(object) else { return };
         let Ok(weak) = PyWeakrefReference::new(object) else { return };
-        let Memory { address, dtype, bytes, is_row_major } = memory;
+        let Memory { address, dtype, bytes, is_row_major, width } = memory;
         let entry = Entry {
             object: weak.unbind(),
             address,
             dtype,
             bytes: bytes.len(),
             is_row_major,
+            width,
             version,
             sample: sample(bytes),
-            measured,
+            measured: *measured,
         };
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if entries.by_object.len() >= MAX_ENTRIES {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-use msprobe_collect::{Occasion, StepPlace};
+use msprobe_collect::{Measured, Occasion, StepPlace};
 use msprobe_dump::config::{Level, Task};
 use msprobe_dump::names::{Rank, Step};
 use msprobe_dump::write::{Files, HeldPlace, LayoutError, StepDir, StepWriter};
@@ -12,7 +12,7 @@ use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 
 use super::Collector;
-use super::adapter::DeviceNumber;
+use super::adapter::{DeviceNumber, DeviceSketch};
 use crate::exceptions::layout_exception;
 
 /// JSON and tensor files of an earlier run.
@@ -72,7 +72,12 @@ impl Collector {
     /// Makes everything recorded so far visible on disk. What went wrong, if anything did.
     fn flush(&self, py: Python<'_>) -> PyResult<Option<String>> {
         let session = self.session();
-        let fetched: Vec<Statistics> = session.adapter.fetch(py)?.into_iter().map(of_device).collect();
+        let wants_sketch = session.collector.wanted().sketch;
+        let sketches = if wants_sketch { session.adapter.fetch_sketches(py)? } else { Vec::new() };
+        let statistics = session.adapter.fetch(py)?.into_iter().map(of_device);
+        let sketches = sketches.iter().map(DeviceSketch::read).chain(std::iter::repeat(None));
+        let fetched: Vec<Measured> =
+            statistics.zip(sketches).map(|(stats, sketch)| Measured { stats, crc32: None, sketch }).collect();
         let error = py.detach(|| session.collector.flush(&fetched)).err();
         self.tell_of_flight(py);
         Ok(error)

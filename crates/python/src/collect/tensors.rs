@@ -1,8 +1,10 @@
 //! Tensors of the framework where they lie: a handful of attribute reads, no copy.
 
-use msprobe_collect::{Measured, measure};
+use msprobe_collect::{Measured, Wanted, measure};
 use msprobe_dump::write::SavedFile;
-use msprobe_tensor::{DType, Endian, TensorView, crc32, crc32_of_bytes, on_this_thread, with_crew};
+use msprobe_tensor::{
+    DType, Endian, TensorView, crc32, crc32_of_bytes, on_this_thread, sketch_width, with_crew,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -10,7 +12,7 @@ use pyo3::types::PyTuple;
 
 use super::adapter::KnownDType;
 use super::session::Session;
-use super::shared::{Known, Memory};
+use super::shared::Memory;
 use crate::tensor::Described;
 
 /// Below this many elements, letting other Python threads run costs more than measuring.
@@ -159,9 +161,9 @@ impl Session {
     pub(crate) fn measure(&self, object: &Bound<'_, PyAny>, tensor: &HostTensor) -> PyResult<Measured> {
         let numel = tensor.numel();
         let view = if numel == 0 { empty_view(tensor.known_dtype()?)? } else { tensor.view()? };
-        let crc = self.collector.wants_crc32();
+        let wanted = self.collector.wanted();
         if numel < SHARE_ELEMENTS {
-            return Ok(measure(&view, crc));
+            return Ok(measure(&view, wanted));
         }
         let in_order = view.in_memory_order();
         let memory = in_order.as_bytes().map(|bytes| Memory {
@@ -169,19 +171,20 @@ impl Session {
             dtype: view.dtype(),
             bytes,
             is_row_major: view.is_row_major(),
+            width: if wanted.sketch { sketch_width(view.shape()) } else { 0 },
         });
         let known = memory.and_then(|memory| self.shared.find(object, memory, &self.adapter.data_ptr));
-        if let Some(Known::All(measured)) = known {
+        if let Some(measured) = known.filter(|known| known.has(wanted)) {
             return Ok(measured);
         }
         let find = || match known {
-            Some(Known::Statistics(stats)) => Measured { stats, crc32: Some(crc32(&view)) },
-            _ => measure(&view, crc),
+            Some(known) => known.completed(&view, wanted),
+            None => measure(&view, wanted),
         };
         let measured =
             if numel < DETACH_ELEMENTS { find() } else { object.py().detach(|| self.with_help(numel, find)) };
         if let Some(memory) = memory {
-            self.shared.keep(object, memory, measured);
+            self.shared.keep(object, memory, &measured);
         }
         Ok(measured)
     }
@@ -225,7 +228,7 @@ impl Session {
 /// The figures of an array.
 pub(crate) fn measure_array(py: Python<'_>, array: &Described) -> PyResult<Measured> {
     let view = array.view()?;
-    Ok(py.detach(|| measure(&view, false)))
+    Ok(py.detach(|| measure(&view, Wanted::default())))
 }
 
 /// A tensor without elements, which may have no memory either.

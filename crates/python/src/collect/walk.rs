@@ -298,7 +298,7 @@ impl<'a> Walk<'a> {
         };
         let dtype = session.dtype(value)?;
         let saves = self.encoder.saves_now();
-        let checks = session.collector.wants_crc32();
+        let checks = session.collector.wanted().crc32;
         let form = session.adapter.form(value, saves || checks)?;
         let measured = OddTensor { form: &form, saves, checks }.measure(session, &mut self.encoder, py)?;
         let is_incomplete = checks || self.encoder.may_save();

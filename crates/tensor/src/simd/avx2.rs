@@ -30,6 +30,7 @@ impl Vector for F32x8 {
     type Scalar = f32;
     type Wide = F64x8;
     type Count = __m256i;
+    type Products = __m256i;
     const LANES: usize = 8;
 
     #[inline(always)]
@@ -101,6 +102,27 @@ impl Vector for F32x8 {
         F64x8(std::array::from_fn(|half| avx2!(_mm256_fmadd_pd(a.0[half], b.0[half], sum.0[half]))))
     }
     #[inline(always)]
+    fn add_signed(self, row: Self, sign: Self) -> Self {
+        F32x8(avx2!(_mm256_fmadd_ps(row.0, sign.0, self.0)))
+    }
+    #[inline(always)]
+    fn store(self, row: &mut [f32]) {
+        row.copy_from_slice(&bytemuck::cast::<_, [f32; 8]>(self.0));
+    }
+    #[inline(always)]
+    fn no_products() -> __m256i {
+        avx2!(_mm256_setzero_si256())
+    }
+    #[inline(always)]
+    fn add_products(products: __m256i, row: Self, keys: &[u64]) -> __m256i {
+        avx2!(add_products(products, _mm256_castps_si256(row.0), [keys[0], keys[1], keys[2], keys[3]]))
+    }
+    #[inline(always)]
+    fn total_of_products(products: __m256i) -> u64 {
+        let lanes: [u64; 4] = bytemuck::cast(products);
+        lanes.into_iter().fold(0, u64::wrapping_add)
+    }
+    #[inline(always)]
     fn fold(self, start: f64, combine: impl Fn(f64, f64) -> f64) -> f64 {
         let lanes: [f32; 8] = bytemuck::cast(self.0);
         lanes.into_iter().fold(start, |folded, value| combine(folded, f64::from(value)))
@@ -139,6 +161,15 @@ unsafe fn subtract_mask_32(count: __m256i, mask: __m256) -> __m256i {
     avx2!(_mm256_sub_epi32(count, _mm256_castps_si256(mask)))
 }
 
+/// See [`Vector::add_products`].
+#[inline(always)]
+unsafe fn add_products(products: __m256i, words: __m256i, keys: [u64; 4]) -> __m256i {
+    avx2!({
+        let words = _mm256_add_epi32(words, bytemuck::cast(keys));
+        _mm256_add_epi64(products, _mm256_mul_epu32(words, _mm256_srli_epi64::<32>(words)))
+    })
+}
+
 impl F64x8 {
     #[inline(always)]
     fn zip(self, other: Self, apply: impl Fn(__m256d, __m256d) -> __m256d) -> Self {
@@ -161,6 +192,7 @@ impl Vector for F64x8 {
     type Scalar = f64;
     type Wide = F64x8;
     type Count = [__m256i; 2];
+    type Products = __m256i;
     const LANES: usize = 8;
 
     #[inline(always)]
@@ -233,6 +265,28 @@ impl Vector for F64x8 {
     #[inline(always)]
     fn add_product(sum: F64x8, a: F64x8, b: F64x8) -> F64x8 {
         sum.add(a.mul(b))
+    }
+    #[inline(always)]
+    fn add_signed(self, row: Self, sign: Self) -> Self {
+        self.add(row.mul(sign))
+    }
+    #[inline(always)]
+    fn store(self, row: &mut [f64]) {
+        row.copy_from_slice(&bytemuck::cast::<_, [f64; 8]>(self.0));
+    }
+    #[inline(always)]
+    fn no_products() -> __m256i {
+        avx2!(_mm256_setzero_si256())
+    }
+    #[inline(always)]
+    fn add_products(products: __m256i, row: Self, keys: &[u64]) -> __m256i {
+        let [low, high] = row.0.map(|half| avx2!(_mm256_castpd_si256(half)));
+        let products = avx2!(add_products(products, low, [keys[0], keys[1], keys[2], keys[3]]));
+        avx2!(add_products(products, high, [keys[4], keys[5], keys[6], keys[7]]))
+    }
+    #[inline(always)]
+    fn total_of_products(products: __m256i) -> u64 {
+        F32x8::total_of_products(products)
     }
     #[inline(always)]
     fn fold(self, start: f64, combine: impl Fn(f64, f64) -> f64) -> f64 {

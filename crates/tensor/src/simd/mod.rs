@@ -31,6 +31,8 @@ pub(crate) trait Vector: Copy {
     type Wide: Vector<Scalar = f64>;
     /// One counter per lane, good for at least 2^31 steps.
     type Count: Copy;
+    /// Sums of products of words.
+    type Products: Copy;
     const LANES: usize;
 
     /// Reads a row from a slice of exactly `LANES` numbers.
@@ -57,6 +59,15 @@ pub(crate) trait Vector: Copy {
     /// `sum + a * b` of rows that [`widen`](Self::widen) gave. The product of two widened `f32` is exact, so
     /// that fusing it with the addition changes no bit; products of `f64` are rounded first.
     fn add_product(sum: Self::Wide, a: Self::Wide, b: Self::Wide) -> Self::Wide;
+    /// `self + row * sign` where every lane of `sign` is 1 or -1: the product is exact, so that fusing changes no bit.
+    fn add_signed(self, row: Self, sign: Self) -> Self;
+    /// Writes the row to a slice of exactly `LANES` numbers.
+    fn store(self, row: &mut [Self::Scalar]);
+    fn no_products() -> Self::Products;
+    /// Adds, for each pair of 32-bit words of the row and its key, `(first + key's lower half) * (second + its upper half)`;
+    /// the sums in parentheses modulo 2^32, all else modulo 2^64. One key per eight bytes of the row.
+    fn add_products(products: Self::Products, row: Self, keys: &[u64]) -> Self::Products;
+    fn total_of_products(products: Self::Products) -> u64;
     /// Combines the lanes from first to last.
     fn fold(self, start: f64, combine: impl Fn(f64, f64) -> f64) -> f64;
 

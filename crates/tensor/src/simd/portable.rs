@@ -33,6 +33,7 @@ impl<T: Real, const N: usize> Vector for Row<T, N> {
     type Scalar = T;
     type Wide = Row<f64, N>;
     type Count = [u32; N];
+    type Products = u64;
     const LANES: usize = N;
 
     #[inline(always)]
@@ -92,6 +93,32 @@ impl<T: Real, const N: usize> Vector for Row<T, N> {
     #[inline(always)]
     fn add_product(sum: Row<f64, N>, a: Row<f64, N>, b: Row<f64, N>) -> Row<f64, N> {
         sum.add(a.mul(b))
+    }
+    #[inline(always)]
+    fn add_signed(self, row: Self, sign: Self) -> Self {
+        self.add(row.mul(sign))
+    }
+    #[inline(always)]
+    fn store(self, row: &mut [T]) {
+        row.copy_from_slice(&self.0);
+    }
+    #[inline(always)]
+    fn no_products() -> u64 {
+        0
+    }
+    #[inline(always)]
+    fn add_products(products: u64, row: Self, keys: &[u64]) -> u64 {
+        let (pairs, _) = bytemuck::cast_slice::<T, u8>(&row.0).as_chunks::<8>();
+        pairs.iter().zip(keys).fold(products, |sum, (&pair, &key)| {
+            let pair = u64::from_le_bytes(pair);
+            let first = (pair as u32).wrapping_add(key as u32);
+            let second = ((pair >> 32) as u32).wrapping_add((key >> 32) as u32);
+            sum.wrapping_add(u64::from(first) * u64::from(second))
+        })
+    }
+    #[inline(always)]
+    fn total_of_products(products: u64) -> u64 {
+        products
     }
     #[inline(always)]
     fn fold(self, start: f64, combine: impl Fn(f64, f64) -> f64) -> f64 {

@@ -9,7 +9,7 @@ use crate::real::Real;
 use crate::simd::{Level, Row, Vector, by_level, split_rows};
 
 /// How far ahead memory is asked for: a page, because the hardware's own prefetcher stops at its end.
-const PREFETCH_BYTES: usize = 4096;
+pub(super) const PREFETCH_BYTES: usize = 4096;
 
 /// Below this a sum of squares in f64 has lost precision to underflow.
 const SQUARES_UNDERFLOW: f64 = 1e-280;
@@ -38,6 +38,16 @@ impl Partial {
         neg_inf: 0,
         zeros: 0,
     };
+
+    /// The sum of the squares of the finite elements; not finite if not all were known to be.
+    pub(super) fn squares(&self) -> f64 {
+        self.squares
+    }
+
+    /// Whether all elements are finite and smaller than `limit` in magnitude.
+    pub(super) fn is_below(&self, limit: f64) -> bool {
+        self.squares.is_finite() && self.max < limit && self.min > -limit
+    }
 
     pub(crate) fn merge(self, other: Partial) -> Partial {
         Partial {
@@ -88,12 +98,19 @@ pub(crate) fn finish_sums<W: Real>(numel: usize, partial: Partial, values: &Deco
 
 fn of_block<W: Real>(level: Level, block: &[W]) -> Partial {
     let (rows, rest) = split_rows(block);
-    let partial = finite_sums_of_rows(level, rows).merge(finite_sums::<Row<W, 1>, W>(rest));
-    if partial.squares.is_finite() {
-        return partial;
-    }
-    // Something here is NaN or infinite (or its square overflows f64): tell the elements apart.
+    let partial = finite_sums_of_rows(level, rows).merge(of_rest(rest));
+    if partial.squares.is_finite() { partial } else { of_odd_block(level, block) }
+}
+
+/// Sums of a block in which something is NaN or infinite (or its square overflows f64): the elements are told apart.
+pub(super) fn of_odd_block<W: Real>(level: Level, block: &[W]) -> Partial {
+    let (rows, rest) = split_rows(block);
     sums_of_rows(level, rows).merge(sums::<Row<W, 1>, W>(rest))
+}
+
+/// Sums of the few elements after the last whole row, right if all of them are finite.
+pub(super) fn of_rest<W: Real>(rest: &[W]) -> Partial {
+    finite_sums::<Row<W, 1>, W>(rest)
 }
 
 by_level! { fn finite_sums_of_rows<W: Real>(rows: &[W]) -> Partial = finite_sums on W }
@@ -102,28 +119,55 @@ by_level! { fn sums_of_rows<W: Real>(rows: &[W]) -> Partial = sums on W }
 /// Sums over whole rows, right if all of them are finite.
 #[inline(always)]
 fn finite_sums<V: Vector<Scalar = W>, W: Real>(rows: &[W]) -> Partial {
-    let mut sum = V::Wide::splat(0.0);
-    let mut squares = V::Wide::splat(0.0);
-    let mut max = V::splat(W::NEG_INFINITY);
-    let mut min = V::splat(W::INFINITY);
-    let mut zeros = V::no_count();
+    let mut sums = FiniteSums::<V>::new();
     for row in rows.chunks_exact(V::LANES) {
         V::prefetch_after(row, PREFETCH_BYTES);
-        let row = V::load(row);
-        let wide = row.widen();
-        sum = sum.add(wide);
-        squares = V::add_product(squares, wide, wide);
-        max = row.max(max);
-        min = row.min(min);
-        zeros = V::count_eq(zeros, row, V::splat(W::ZERO));
+        sums.add(V::load(row));
     }
-    Partial {
-        sum: sum.sum(),
-        squares: squares.sum(),
-        max: max.fold(f64::NEG_INFINITY, f64::max),
-        min: min.fold(f64::INFINITY, f64::min),
-        zeros: V::total(zeros),
-        ..Partial::EMPTY
+    sums.finish()
+}
+
+/// Sums that grow row by row, for whoever has another use for the rows. Right if all elements are finite.
+pub(super) struct FiniteSums<V: Vector> {
+    sum: V::Wide,
+    squares: V::Wide,
+    max: V,
+    min: V,
+    zeros: V::Count,
+}
+
+impl<V: Vector> FiniteSums<V> {
+    #[inline(always)]
+    pub(super) fn new() -> Self {
+        FiniteSums {
+            sum: V::Wide::splat(0.0),
+            squares: V::Wide::splat(0.0),
+            max: V::splat(V::Scalar::NEG_INFINITY),
+            min: V::splat(V::Scalar::INFINITY),
+            zeros: V::no_count(),
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn add(&mut self, row: V) {
+        let wide = row.widen();
+        self.sum = self.sum.add(wide);
+        self.squares = V::add_product(self.squares, wide, wide);
+        self.max = row.max(self.max);
+        self.min = row.min(self.min);
+        self.zeros = V::count_eq(self.zeros, row, V::splat(V::Scalar::ZERO));
+    }
+
+    #[inline(always)]
+    pub(super) fn finish(self) -> Partial {
+        Partial {
+            sum: self.sum.sum(),
+            squares: self.squares.sum(),
+            max: self.max.fold(f64::NEG_INFINITY, f64::max),
+            min: self.min.fold(f64::INFINITY, f64::min),
+            zeros: V::total(self.zeros),
+            ..Partial::EMPTY
+        }
     }
 }
 

@@ -11,10 +11,16 @@ mod figures;
 pub(crate) mod float;
 mod gradient;
 mod integer;
+mod sketch;
 
 pub use extremes::{Bounds, Extremes, FloatRange, extremes};
 pub use figures::{Arithmetic, FourStatistics};
 pub use gradient::{GradientFigures, GradientWork, measure_gradient};
+pub use sketch::{
+    Eighths, Sketch, SketchCuts, SketchDifference, SketchPart, SketchSums, SketchTextError, sketch,
+    sketch_cuts, sketch_tables, sketch_width, statistics_and_sketch,
+};
+pub(crate) use sketch::{SIGN_PERIOD, is_negative};
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};

@@ -16,9 +16,9 @@ import torch
 import torch.distributed as dist
 
 from msprobe.core.common.log import logger
-from msprobe.core.framework import Form, Kind, Special
+from msprobe.core.framework import DeviceSketch, Form, Kind, Special
 from msprobe.pytorch.framework import PYTORCH
-from msprobe.pytorch.hooks import compiling, forms, frames
+from msprobe.pytorch.hooks import compiling, forms, frames, sketches
 from msprobe.pytorch.hooks.replacing import bare
 from msprobe.pytorch.hooks.window import Window, is_mode_enabled, unseen
 
@@ -56,7 +56,7 @@ class Adapter:
 
     framework = PYTORCH
 
-    def __init__(self, window: Window, error_log: Callable[[], str | None]) -> None:
+    def __init__(self, window: Window, error_log: Callable[[], str | None], sketch: bool = False) -> None:
         # Asked for the tool's own sake, also where that is nobody's business.
         self.data_ptr = bare(torch.Tensor.data_ptr)
         self.stride = bare(torch.Tensor.stride)
@@ -69,6 +69,8 @@ class Adapter:
         self._window = window
         self._error_log = error_log
         self._device_statistics: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self._sketch = sketch
+        self._device_sketches: list[sketches.Queued] = []
         self._wide_floats: dict[torch.device, torch.dtype] = {}
         self._has_errors = False
         self.on_notice: Callable[[], None] | None = None
@@ -139,11 +141,14 @@ class Adapter:
             return tensor.detach().cpu().resolve_conj().resolve_neg()
 
     def measure_on_device(self, tensor: torch.Tensor) -> int | None:
-        """Queues the four reductions on the tensor's own device. Nothing is waited for."""
+        """Queues reductions on the tensor's own device, those of a sketch too. Nothing is waited for."""
         if not _is_dense(tensor) or not (tensor.is_floating_point() or tensor.dtype in _DEVICE_INTEGERS):
             return None
         with self._quiet():
-            self._device_statistics.append(_queued_statistics(tensor.detach(), self._wide(tensor.device)))
+            values, wide = tensor.detach(), self._wide(tensor.device)
+            self._device_statistics.append(_queued_statistics(values, wide))
+            if self._sketch:
+                self._device_sketches.append(sketches.queue(values, wide))
         return len(self._device_statistics) - 1
 
     def _wide(self, device: torch.device) -> torch.dtype:
@@ -177,6 +182,12 @@ class Adapter:
                     for at, row in zip(places, rows):
                         fetched[at] += row
         return [(row[0], row[1], row[2], row[3]) for row in fetched]
+
+    def fetch_sketches(self) -> list[DeviceSketch]:
+        """The sums of all sketches that were queued."""
+        pending, self._device_sketches = self._device_sketches, []
+        with self._quiet():
+            return sketches.fetch(pending)
 
     def describe_stack(self, frame: FrameType) -> tuple[list[str], bool]:
         return frames.describe_stack(frame)
