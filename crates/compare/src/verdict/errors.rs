@@ -184,7 +184,7 @@ fn compare_tensors(target: &Leaf, golden: &Leaf, by: Measure<'_>) -> Compared {
         return Compared::measured(RowError::of_values(0.0));
     }
     match by.mode {
-        Mode::Summary => statistics(target, golden, by),
+        Mode::Summary => statistics_and_sketch(target, golden, by),
         Mode::Md5 => compare_checksums(target, golden, by),
         Mode::All => match by.real {
             Some(TensorComparison { pair: Some(pair), .. }) => {
@@ -265,6 +265,28 @@ fn real_error(pair: &PairMetrics, size: Option<f64>, by: Measure<'_>) -> RowErro
     let size = size.unwrap_or(whole);
     let single = share(pair.max_abs_error, size.max(by.floor));
     RowError::of_values(norm.max(by.weights.single * single).max(SMALLEST))
+}
+
+/// Compares by what was measured at collection. Sketches also see what statistics do not, such as elements that changed
+/// places.
+fn statistics_and_sketch(target: &Leaf, golden: &Leaf, by: Measure<'_>) -> Compared {
+    let mut compared = statistics(target, golden, by);
+    let (Some(own), Some(other)) = (&target.sketch, &golden.sketch) else { return compared };
+    let sketched = own.compare(other);
+    if sketched.same_bits {
+        return compared;
+    }
+    // Less than a sketch can tell is told by the statistics, but is not nothing.
+    let share = sketched.relative_error.filter(|share| *share > sketched.resolution).unwrap_or_default();
+    let norm = larger(value(&target.statistics[3]), value(&golden.statistics[3])).unwrap_or_default();
+    let elements = golden.shape.sizes().map_or(0.0, |sizes| sizes.iter().product::<u64>() as f64);
+    let counted = if norm > 0.0 { share * norm / norm.max(by.floor * elements.sqrt()) } else { share };
+    let error = RowError::of_values(counted.max(SMALLEST));
+    match &mut compared.error {
+        Some(known) if known.counted() >= error.counted() => {}
+        known => *known = Some(error),
+    }
+    compared
 }
 
 /// Compares by what was measured at collection.

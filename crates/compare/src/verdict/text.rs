@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use msprobe_tensor::{Eighths, Sketch};
+
 use super::{Culprit, Evidence, Status, Verdict, whole_digits};
 use crate::Mode;
 use crate::metrics::{Metric, Metrics};
@@ -109,6 +111,9 @@ impl Evidence {
                 }
             }
         }
+        if let (Some(own), Some(other)) = (&target.sketch, &golden.sketch) {
+            parts.extend(sketch_text(own, other));
+        }
         if let Some(index) = self.first_difference {
             parts.push(format!("element {index} is the first that differs"));
         }
@@ -128,6 +133,27 @@ impl Evidence {
         }
         parts
     }
+}
+
+/// What the sketches of two values say that their statistics do not.
+fn sketch_text(target: &Sketch, golden: &Sketch) -> Option<String> {
+    let found = target.compare(golden);
+    let share = found.relative_error.filter(|share| *share > found.resolution)?;
+    let (low, high) = found.interval;
+    let mut text =
+        format!("sketch {} of the norm apart (95 %: {} to {})", short(share), short(low), short(high));
+    let part = |eighths: Option<Eighths>, of: &str| {
+        eighths.map(|Eighths { first, last }| match first == last {
+            true => format!("eighth {} of the {of}", first + 1),
+            false => format!("eighths {} to {} of the {of}", first + 1, last + 1),
+        })
+    };
+    let places = found.part.map(|found| [part(found.rows, "rows"), part(found.columns, "columns")]);
+    let places: Vec<String> = places.into_iter().flatten().flatten().collect();
+    if !places.is_empty() {
+        let _ = write!(text, ", in {}", places.join(" and "));
+    }
+    Some(text)
 }
 
 fn argument_text(value: &Scalar) -> String {
