@@ -8,6 +8,7 @@ from msprobe.core.common.not_here import refuse
 from msprobe.pytorch.compare.distributed_compare import compare_distributed
 from msprobe.pytorch.compare.pt_compare import compare
 from msprobe.pytorch.debugger.precision_debugger import PrecisionDebugger, module_dump, module_dump_end
+from msprobe.pytorch.perturbed import perturbed
 from msprobe.pytorch.seed import seed_all
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "compare_distributed",
     "module_dump",
     "module_dump_end",
+    "perturbed",
     "seed_all",
 ]
 

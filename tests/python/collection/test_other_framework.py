@@ -21,7 +21,7 @@ import pytest
 from msprobe import _native
 from msprobe.core.collect_config import resolve
 from msprobe.core.common.exceptions import ScopeException
-from msprobe.core.framework import Adapter, Form, Framework, Kind, Special
+from msprobe.core.framework import Adapter, DeviceSketch, Form, Framework, Kind, Special
 
 
 class Sheet:
@@ -114,6 +114,9 @@ class SheetAdapter:
         return None
 
     def fetch(self) -> list[tuple[float, float, float, float]]:
+        return []
+
+    def fetch_sketches(self) -> list[DeviceSketch]:
         return []
 
     def describe_stack(self, frame: FrameType) -> tuple[list[str], bool]:

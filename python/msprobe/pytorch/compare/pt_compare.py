@@ -43,7 +43,7 @@ def pt_compare(input_param: dict[str, Any], output_path: str, **kwargs: Any) -> 
 
     Keyword arguments, others are ignored: ``fuzzy_match`` (False), ``data_mapping``, ``cell_mapping``,
     ``suffix`` (files only), ``first_diff_analyze`` (False; directories: the first difference across ranks),
-    ``is_print_compare_log`` (False), ``formats`` (("csv",)), ``tolerance`` (None), ``noise`` (None). The rest is as in
-    ``compare``.
+    ``is_print_compare_log`` (False), ``formats`` (("csv",)), ``tolerance`` (None), ``noise`` (None). The rest
+    is as in ``compare``.
     """
     compare_newest(logger, input_param, output_path, kwargs, mappings=("cell_mapping",))
