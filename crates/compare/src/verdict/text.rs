@@ -143,9 +143,12 @@ fn sketch_text(target: &Sketch, golden: &Sketch) -> Option<String> {
     let mut text =
         format!("sketch {} of the norm apart (95 %: {} to {})", short(share), short(low), short(high));
     let part = |eighths: Option<Eighths>, of: &str| {
-        eighths.map(|Eighths { first, last }| match first == last {
-            true => format!("eighth {} of the {of}", first + 1),
-            false => format!("eighths {} to {} of the {of}", first + 1, last + 1),
+        eighths.map(|Eighths { first, last }| {
+            if first == last {
+                format!("eighth {} of the {of}", first + 1)
+            } else {
+                format!("eighths {} to {} of the {of}", first + 1, last + 1)
+            }
         })
     };
     let places = found.part.map(|found| [part(found.rows, "rows"), part(found.columns, "columns")]);
