@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from pathlib import Path
 
@@ -11,10 +10,10 @@ import pytest
 import torch
 from torch import nn
 
-from msprobe.pytorch import PrecisionDebugger, perturbed
+from msprobe.pytorch import perturbed
 from tests.python.compare.faults.score import binary
 
-from .helpers import write_config
+from . import runs
 
 FLOATS = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
 BITS = {8: torch.int64, 4: torch.int32, 2: torch.int16}
@@ -75,40 +74,42 @@ def test_an_exception_leaves_the_model_as_it_was() -> None:
     assert torch.equal(bits(model.weight), before)
 
 
-@pytest.mark.usefixtures("services")
-def test_noise_of_a_perturbed_run_is_tolerated_and_a_fault_is_not(here: Path) -> None:
-    torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(64, 128), nn.GELU(), nn.Linear(128, 64), nn.LayerNorm(64)).bfloat16()
-    data = torch.randn(32, 64).bfloat16()
+SCRIPT = """
+from contextlib import nullcontext
+from msprobe.pytorch import perturbed
 
+class Scaled(nn.Linear):
+    def forward(self, values):
+        return super().forward(values) * SCALE
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(64, 128), nn.GELU(), Scaled(128, 64), nn.LayerNorm(64)).bfloat16()
+data = torch.randn(32, 64).bfloat16()
+debugger.start(model)
+with nullcontext() if SEED is None else perturbed(model, seed=SEED):
+    model(data).float().square().mean().backward()
+debugger.stop()
+debugger.step()
+"""
+
+
+def test_noise_of_a_perturbed_run_is_tolerated_and_a_fault_is_not(tmp_path: Path) -> None:
     def collect(name: str, seed: int | None, scale: float = 1.0) -> Path:
-        handle = model[2].register_forward_hook(lambda _module, _args, out: out * scale)
-        config = write_config(here, level="L0", dump_path=str(here / name))
-        PrecisionDebugger._instance = None
-        debugger = PrecisionDebugger(config)
-        debugger.start(model)
-        if seed is None:
-            model(data).float().square().mean().backward()
-        else:
-            with perturbed(model, seed=seed):
-                model(data).float().square().mean().backward()
-        debugger.stop()
-        debugger.step()
-        handle.remove()
-        model.zero_grad()
-        return here / name
+        script = SCRIPT.replace("SEED", str(seed)).replace("SCALE", str(scale))
+        runs.run_script(tmp_path / name, script, runs.config(level="L0")).ok()
+        return tmp_path / name / "dump"
 
     golden, noise = collect("golden", None), collect("noise", 1)
     healthy, broken = collect("healthy", 2), collect("broken", 3, scale=1.2)
 
     def compare(target: Path) -> tuple[int, dict[str, object]]:
-        out = here / f"out_{target.name}"
+        out = tmp_path / f"out_{target.parent.name}"
         command = [str(binary()), "compare", str(target), str(golden), "--noise", str(noise), "-o", str(out)]
-        done = subprocess.run(command, capture_output=True, env=os.environ)
+        done = subprocess.run(command, capture_output=True)
         return done.returncode, json.loads((out / "verdict.json").read_text())
 
     code, verdict = compare(healthy)
     assert (code, verdict["status"], verdict["noise_runs"]) == (0, "within_tolerance", 1)
     code, verdict = compare(broken)
     assert (code, verdict["status"]) == (1, "diverged")
-    assert verdict["culprit"] == "Module.2.Linear.forward.0"
+    assert verdict["culprit"] == "Module.2.Scaled.forward.0"

@@ -147,6 +147,7 @@ def options(output: Path) -> Any:
         "log_rows": False,
         "first_difference": False,
         "tolerance": "",
+        "noise": [],
         "allow_incomplete": "",
     }
 
