@@ -32,6 +32,12 @@ impl ValueShape {
         known.find(|shape| shape.to_string() == text).unwrap_or_else(|| ValueShape::Other(text.into()))
     }
 
+    /// How many elements a tensor of these sizes has, where it has some.
+    pub fn elements(&self) -> Option<f64> {
+        // Sizes are what a file says: their product may be beyond any integer.
+        Some(self.sizes()?.iter().map(|&size| size as f64).product())
+    }
+
     /// The sizes, however they are shown.
     pub fn sizes(&self) -> Option<&[u64]> {
         match self {

@@ -84,7 +84,7 @@ pub(super) fn is_introduced(error: f64, incoming: f64) -> bool {
 const SINGLE_ELEMENT: f64 = 0.25;
 
 /// Mean and norm of so few elements move by rounding steps of one.
-const FEW_ELEMENTS: u64 = 8;
+const FEW_ELEMENTS: f64 = 8.0;
 
 /// What a comparison of two values gave.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -140,7 +140,7 @@ impl Weights {
         if !precision.is_coarse() {
             return Weights::EQUAL;
         }
-        let is_small = leaf.shape.sizes().is_some_and(|sizes| sizes.iter().product::<u64>() <= FEW_ELEMENTS);
+        let is_small = leaf.shape.elements().is_some_and(|elements| elements <= FEW_ELEMENTS);
         let rest = if is_small { SINGLE_ELEMENT } else { 1.0 };
         Weights { extremes: SINGLE_ELEMENT, rest, single: SINGLE_ELEMENT }
     }
@@ -279,7 +279,7 @@ fn statistics_and_sketch(target: &Leaf, golden: &Leaf, by: Measure<'_>) -> Compa
     // Less than a sketch can tell is told by the statistics, but is not nothing.
     let share = sketched.relative_error.filter(|share| *share > sketched.resolution).unwrap_or_default();
     let norm = larger(value(&target.statistics[3]), value(&golden.statistics[3])).unwrap_or_default();
-    let elements = golden.shape.sizes().map_or(0.0, |sizes| sizes.iter().product::<u64>() as f64);
+    let elements = golden.shape.elements().unwrap_or_default();
     let counted = if norm > 0.0 { share * norm / norm.max(by.floor * elements.sqrt()) } else { share };
     let error = RowError::of_values(counted.max(SMALLEST));
     match &mut compared.error {
@@ -432,4 +432,28 @@ fn is_place(text: &str) -> bool {
     matches!(device, "cpu" | "cuda" | "npu" | "meta" | "mps" | "xpu" | "Ascend" | "GPU" | "CPU")
         || text.starts_with("torch.")
         || text.starts_with("mindspore.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::console::Silent;
+    use crate::side::read_side;
+
+    #[test]
+    fn sizes_beyond_any_integer_do_not_overflow() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("dump.json");
+        let shape = format!("[{0}, {0}, {0}]", u64::MAX);
+        let tensor = format!(
+            r#"{{"type": "torch.Tensor", "dtype": "torch.bfloat16", "shape": {shape}, "Max": 1.0, "Min": 0.0,
+            "Mean": 0.5, "Norm": 2.0}}"#
+        );
+        let record = format!(r#"{{"input_args": [{tensor}], "output": [{tensor}]}}"#);
+        let text = format!(r#"{{"task": "statistics", "data": {{"Torch.add.0.forward": {record}}}}}"#);
+        std::fs::write(&path, text).unwrap();
+        let side = read_side(&path, Which::Target, &Silent).unwrap();
+        let leaf = &side.rows[0];
+        assert_eq!(Weights::of(Precision::Brain, leaf).rest, 1.0);
+    }
 }

@@ -99,7 +99,7 @@ fn largest_input(values: &[Leaf]) -> Option<(f64, f64)> {
     values
         .iter()
         .filter(|leaf| leaf.role == Role::Input)
-        .filter_map(|leaf| Some((leaf.statistics[3].number()?, elements(leaf)?)))
+        .filter_map(|leaf| Some((leaf.statistics[3].number()?, leaf.shape.elements()?)))
         .filter(|(norm, _)| norm.is_finite())
         .max_by(|one, other| one.1.total_cmp(&other.1))
 }
@@ -109,10 +109,6 @@ fn size_of_sum((squares, elements): (f64, f64), gradient: &Leaf) -> f64 {
     let count = sizes[0] as f64;
     let is_sum_over_tokens = count > 0.0 && elements > count && elements % count == 0.0;
     if is_sum_over_tokens { (squares / count).sqrt() } else { 0.0 }
-}
-
-fn elements(leaf: &Leaf) -> Option<f64> {
-    Some(leaf.shape.sizes()?.iter().map(|&size| size as f64).product())
 }
 
 /// Modules that have a parameter in common with a module, by name; only where there are others.
