@@ -1,9 +1,10 @@
-//! What is known of operations by their names, where it matters for how results are judged.
+//! What is known of operations by their names, where it matters for how results are judged. Names are those of
+//! [`RecordName::operation`].
 
 use msprobe_dump::names::RecordName;
 
 /// Whether the results of a function are facts about the machine or the memory, not about numbers.
-pub(super) fn tells_of_the_machine(record: &str) -> bool {
+pub(super) fn tells_of_the_machine(operation: &str) -> bool {
     const NAMES: [&str; 9] = [
         "data_ptr",
         "get_device",
@@ -15,19 +16,19 @@ pub(super) fn tells_of_the_machine(record: &str) -> bool {
         "untyped_storage",
         "element_size",
     ];
-    NAMES.contains(&RecordName::parse(record).operation())
+    NAMES.contains(&operation)
 }
 
 /// Whether a function returns memory that nobody has written to.
-pub(super) fn is_uninitialised(record: &str) -> bool {
+pub(super) fn is_uninitialised(operation: &str) -> bool {
     const NAMES: [&str; 6] =
         ["empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "empty_with_format"];
-    NAMES.contains(&RecordName::parse(record).operation())
+    NAMES.contains(&operation)
 }
 
 /// Whether a function gives something quite different where its input passes a threshold: there, a small error of few
 /// elements becomes a large one.
-pub(super) fn jumps(record: &str) -> bool {
+pub(super) fn jumps(operation: &str) -> bool {
     const NAMES: [&str; 16] = [
         "relu",
         "relu_",
@@ -46,12 +47,12 @@ pub(super) fn jumps(record: &str) -> bool {
         "maximum",
         "minimum",
     ];
-    NAMES.contains(&RecordName::parse(record).operation())
+    NAMES.contains(&operation)
 }
 
 /// The place of the tensor that a function divides by.
-pub(super) fn divisor_of(record: &str) -> Option<&'static str> {
-    match RecordName::parse(record).operation() {
+pub(super) fn divisor_of(operation: &str) -> Option<&'static str> {
+    match operation {
         "addcdiv" | "addcdiv_" => Some("input.2"),
         "div" | "div_" | "__truediv__" | "__itruediv__" | "true_divide" => Some("input.1"),
         "reciprocal" | "rsqrt" => Some("input.0"),
@@ -60,10 +61,10 @@ pub(super) fn divisor_of(record: &str) -> Option<&'static str> {
 }
 
 /// Whether a function returns places of elements it chose by their values.
-pub(super) fn chooses(record: &str) -> bool {
+pub(super) fn chooses(operation: &str) -> bool {
     const NAMES: [&str; 9] =
         ["topk", "sort", "argsort", "argmax", "argmin", "max", "min", "multinomial", "one_hot"];
-    NAMES.contains(&RecordName::parse(record).operation())
+    NAMES.contains(&operation)
 }
 
 /// Whether a call gives the same for inputs that differ by a constant: there, rounding may be all of a difference.

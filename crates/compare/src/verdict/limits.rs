@@ -91,11 +91,11 @@ pub(super) enum Conditioning {
 }
 
 impl Conditioning {
-    pub(super) fn of(pass: Pass, record: &str, role: Role, after_jump: bool) -> Conditioning {
+    pub(super) fn of(pass: Pass, operation: &str, role: Role, after_jump: bool) -> Conditioning {
         let is_result = matches!(role, Role::Output | Role::ParametersGrad);
         match pass {
-            Pass::Backward if is_result && jumps(record) => Conditioning::Jumps,
-            Pass::Forward if is_result && chooses(record) => Conditioning::Jumps,
+            Pass::Backward if is_result && jumps(operation) => Conditioning::Jumps,
+            Pass::Forward if is_result && chooses(operation) => Conditioning::Jumps,
             Pass::Backward | Pass::ParametersGrad if after_jump => Conditioning::AfterJump,
             Pass::Backward | Pass::ParametersGrad => Conditioning::Backward,
             Pass::Forward | Pass::Other => Conditioning::Good,

@@ -91,6 +91,9 @@ impl<'a> SummedGradients<'a> {
 
 /// As [`SummedGradients::natural_size`], of the backward of one call.
 pub(super) fn natural_size_of_sum(values: &[Leaf], gradient: &Leaf) -> f64 {
+    if gradient.shape.sizes().is_none_or(|sizes| sizes.len() != 1) {
+        return 0.0;
+    }
     largest_input(values).map_or(0.0, |(norm, count)| size_of_sum((norm * norm, count), gradient))
 }
 

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use msprobe_dump::hash::FastMap;
+use msprobe_dump::names::RecordName;
 
 use super::align::{Alignment, CallName, Pass, RecordPair};
 use super::asides::{AsideKind, Asides};
@@ -291,15 +292,22 @@ impl Judge<'_> {
             }
             return judged;
         }
+        let operation = RecordName::parse(&record.name).operation();
         let incoming_size = incoming_size(dumps, rows);
         for &rows in rows {
-            self.row(&mut judged, rows, incoming_size);
+            self.row(&mut judged, rows, operation, incoming_size);
         }
         self.unpaired_rows(&mut judged, rows);
         judged
     }
 
-    fn row(&mut self, judged: &mut Judged, (row, other): (usize, usize), incoming_size: f64) {
+    fn row(
+        &mut self,
+        judged: &mut Judged,
+        (row, other): (usize, usize),
+        operation: &str,
+        incoming_size: f64,
+    ) {
         let dumps = self.dumps;
         let (target, golden) = (&dumps.target.rows[row], &dumps.golden.rows[other]);
         let name = &dumps.target.records[judged.pair.target].name;
@@ -326,13 +334,13 @@ impl Judge<'_> {
         let floor = floor.max(self.update.floor(judged.pair.golden, golden_name, golden));
         let precision = match self.scale.precision(target, golden) {
             // Numbers of things that floats decide: a tie may go the other way.
-            Precision::Exact if target.role == Role::Output && chooses(name) => self.scale.coarsest,
+            Precision::Exact if target.role == Role::Output && chooses(operation) => self.scale.coarsest,
             precision => precision,
         };
         // The optimizer works on gradients.
         let pass =
             if self.update.has(judged.pair.golden, golden_name) { Pass::Backward } else { judged.pass };
-        let conditioning = Conditioning::of(pass, name, target.role, self.after_jump);
+        let conditioning = Conditioning::of(pass, operation, target.role, self.after_jump);
         let limit = dumps.limits.of(other, precision, conditioning);
         let compared = errors::compare_values(
             target,
@@ -351,7 +359,7 @@ impl Judge<'_> {
         );
         // What `empty` and its like return was never computed, and what tells of the machine was not either.
         let counts = target.role != Role::Output
-            || !(is_uninitialised(name) || tells_of_the_machine(name) || judged.divides_by_residue);
+            || !(is_uninitialised(operation) || tells_of_the_machine(operation) || judged.divides_by_residue);
         let elements_differ = compared.error.is_some_and(|error| error.error != 0.0);
         same &= !elements_differ;
         let error = compared.error.filter(|_| counts).map(|error| {
@@ -414,7 +422,7 @@ impl Judge<'_> {
         // Nothing at all on one side is a difference of what was collected, not of what was computed; and a mapping
         // may leave results out on purpose.
         let counts = pair.method != MatchMethod::Mapped
-            && !is_uninitialised(&dumps.target.records[pair.target].name)
+            && !is_uninitialised(RecordName::parse(&dumps.target.records[pair.target].name).operation())
             && dumps.target.rows_of(pair.target).iter().any(is_result)
             && dumps.golden.rows_of(pair.golden).iter().any(is_result);
         for (which, rows, paired) in

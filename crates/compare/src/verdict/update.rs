@@ -62,8 +62,12 @@ impl<'a> Update<'a> {
 
     /// Whether a record divides by values of which some are nothing but rounding: then so is what it gives.
     pub(super) fn divides_by_residue(&self, record: usize, name: &str, values: &[Leaf]) -> bool {
-        let Some(place) = divisor_of(name).filter(|_| self.has(record, name)) else { return false };
-        let kind = (RecordName::parse(name).operation(), place);
+        if !self.has(record, name) {
+            return false;
+        }
+        let operation = RecordName::parse(name).operation();
+        let Some(place) = divisor_of(operation) else { return false };
+        let kind = (operation, place);
         let largest = self.sizes.get(&kind).copied().unwrap_or_default();
         // Of divisors of both signs nobody knows how close to 0 they come.
         let smallest = |divisor: &Leaf| divisor.statistics[1].number().map(|min| min.max(0.0));
