@@ -227,7 +227,7 @@ pub fn judge(input: Input<'_>) -> Judgement {
     };
     let origin = find_origin(&dumps, &alignment, &judged, &parents);
     let is_equal = judged.iter().all(|one| one.output.error == 0.0 && one.incoming().error == 0.0)
-        && asides.count(AsideKind::NotJudged) == 0;
+        && asides.count(AsideKind::NotJudged) + asides.count(AsideKind::OtherBackward) == 0;
     let status = match origin {
         None if counts.paired == 0 => Status::Failed,
         None if gaps.is_blocked(allowed) => Status::Incomplete,
