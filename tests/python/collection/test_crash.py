@@ -91,11 +91,11 @@ def test_full_disk(tmp_path: Path) -> None:
         json.loads(path.read_text())
 
 
-def told_once(result: runs.Result, path: str) -> None:
-    """One line when it happens and one when the window closes, not one per record; both name the file."""
+def told_once(result: runs.Result, *paths: str) -> None:
+    """One line when it happens and one when the window closes, not one per record; one of `paths` is named."""
     errors = result.errors()
     assert 1 <= len(errors) <= 2, errors
-    assert any(path in error for error in errors)
+    assert any(path in error for error in errors for path in paths), errors
 
 
 def test_full_disk_while_saving_tensors(tmp_path: Path) -> None:
@@ -115,7 +115,9 @@ def test_full_disk_while_saving_tensors(tmp_path: Path) -> None:
         runs.config("L1", "tensor"),
     ).ok()
     assert result.printed() == "trained"
-    told_once(result, "dump_tensor_data/Torch.neg.1.forward.input.0.pt")
+    # Several threads write: which of the files that do not fit fails first is not fixed.
+    too_large = [f"Torch.neg.{call}.forward.{side}.0.pt" for call in (1, 2) for side in ("input", "output")]
+    told_once(result, *(f"dump_tensor_data/{name}" for name in too_large))
     saved = result.path() / "dump_tensor_data"
     # Nothing that looks like a tensor file is half a one; what came before the first failure is there.
     sizes = {path.name: torch.load(path).numel() for path in saved.glob("*.pt")}
