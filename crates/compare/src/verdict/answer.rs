@@ -1,6 +1,7 @@
 //! A verdict as the answer of a command, and its words: what is the matter, the culprit with what is known of it, what to do
 //! next.
 
+use msprobe_report::Cell;
 use msprobe_report::answer::{self, Answer, NotCompared, Scope};
 
 use super::errors::DifferenceKind;
@@ -16,11 +17,22 @@ pub struct DifferingRecord {
     pub error_in: f64,
     /// Error of what came out.
     pub error_out: f64,
+    /// Error of what came out, in multiples of what is tolerated.
+    pub times_tolerated: f64,
     /// Whether the error was made here.
     pub is_introduced: bool,
 }
 
+/// How a difference that no single record makes is called in verdict.json.
+const GRADUALLY: &str = "grows_gradually";
+
 impl Verdict {
+    /// How the difference was recognised; an identifier.
+    pub fn finding(&self) -> Option<&'static str> {
+        let gradual = (!self.amplifying.is_empty()).then_some(GRADUALLY);
+        self.culprit.as_ref().map(|culprit| culprit.finding.as_str()).or(gradual)
+    }
+
     /// The answer. `place` says where in words, such as `step 0, rank 1`; it may be empty.
     pub fn answer(&self, scope: Scope, place: &str) -> Answer {
         let culprit = self.culprit.as_ref().map(|culprit| answer::Culprit {
@@ -31,7 +43,10 @@ impl Verdict {
         });
         Answer {
             culprit,
-            evidence: self.culprit.as_ref().map(|culprit| culprit.measured(self.mode)).unwrap_or_default(),
+            evidence: match &self.culprit {
+                Some(culprit) => culprit.measured(self.mode),
+                None => self.amplifying.iter().flat_map(DifferingRecord::measured).collect(),
+            },
             not_compared: self.gaps.not_compared(),
             next_step: self.next_step(),
             ..Answer::new("compare", self.status, self.headline(place), scope)
@@ -60,7 +75,13 @@ impl Verdict {
             }
             (Status::Failed, _) => "no record has a partner".to_owned(),
             (_, Some(culprit)) => culprit.accusation(),
-            (_, None) => "the runs differ".to_owned(),
+            (_, None) => match self.amplifying.first() {
+                Some(most) => format!(
+                    "the error grows bit by bit and no single record makes it; {} amplifies it most",
+                    most.name
+                ),
+                None => "the runs differ".to_owned(),
+            },
         };
         self.status.headline(place, &sentence)
     }
@@ -140,7 +161,7 @@ impl Verdict {
                 culprit.next.as_deref().unwrap_or("the next operation")
             ),
             Finding::Argument if came_in == came_out => format!("tensors that go in and come out: {came_in}"),
-            Finding::Computes | Finding::Argument | Finding::Gradual => {
+            Finding::Computes | Finding::Argument => {
                 format!("what goes in: {came_in} -> what comes out: {came_out}")
             }
         }
@@ -168,6 +189,11 @@ impl Verdict {
                 let kinds: Vec<&str> = self.gaps.kinds().map(GapKind::as_str).collect();
                 Some(format!("if this is expected: --allow-incomplete {}", kinds.join(",")))
             }
+            Status::Diverged if !self.amplifying.is_empty() => Some(
+                "measure what is noise: collect the bench side again with other threads, kernels or last bits, \
+                 and compare with --noise"
+                    .to_owned(),
+            ),
             Status::Diverged | Status::DiffersAtInput => {
                 let culprit = culprit?;
                 if let Some((target, golden)) = &culprit.files {
@@ -183,11 +209,27 @@ impl Verdict {
     }
 }
 
+impl DifferingRecord {
+    /// The evidence of an answer.
+    fn measured(&self) -> [answer::Evidence; 2] {
+        let pair = |measure, error| answer::Evidence::of_pair(&self.name, "", measure, Cell::Float(error));
+        let tolerated = self.error_out / self.times_tolerated;
+        let given = pair("error_out", self.error_out);
+        let given = if tolerated.is_finite() { given.tolerating(tolerated) } else { given };
+        [pair("error_in", self.error_in), given]
+    }
+}
+
 impl Culprit {
     fn accusation(&self) -> String {
         let name = &self.name;
         match self.finding {
-            Finding::Computes => format!("{name} gets the same and gives something else"),
+            Finding::Computes => {
+                let inside = self.inside.as_ref();
+                let inside =
+                    inside.map_or_else(String::new, |inside| format!("; it goes wrong inside, {inside}"));
+                format!("{name} gets the same and gives something else{inside}")
+            }
             Finding::Saved => format!("{name} is the first saved variable that differs"),
             Finding::Argument => format!("{name} was called with another argument"),
             Finding::Dtype => format!("{name} works in another dtype"),
@@ -198,9 +240,6 @@ impl Culprit {
             },
             Finding::OnlyTarget => format!("{name} is called only on the NPU side"),
             Finding::OnlyGolden => format!("{name} is called only on the bench side"),
-            Finding::Gradual => {
-                format!("the error grows bit by bit; {name} is the first record far beyond tolerance")
-            }
             Finding::ChangedAfter => {
                 format!("the output of {name} is changed by something that was not recorded")
             }

@@ -7,6 +7,7 @@ use msprobe_dump::names::RecordName;
 
 use super::align;
 use super::errors::DifferenceKind;
+use super::inside::Inside;
 use super::limits::Limit;
 use super::origin::{self, Cause, Origin};
 use super::parameters::fingerprint;
@@ -35,8 +36,6 @@ pub enum Finding {
     OnlyTarget,
     /// Only the golden run makes this call.
     OnlyGolden,
-    /// The first one beyond tolerance; the error grew bit by bit.
-    Gradual,
     /// Its result was right and had changed when the next call got it.
     ChangedAfter,
     /// The gradient it got is not the one it was given.
@@ -53,7 +52,6 @@ impl Finding {
             Finding::Dtype => "returns_another_dtype",
             Finding::Parameters => "parameters_differ",
             Finding::Input => "input_differs",
-            Finding::Gradual => "grows_gradually",
             Finding::OnlyTarget => "only_on_npu_side",
             Finding::OnlyGolden => "only_on_bench_side",
             Finding::ChangedAfter => "output_changed_later",
@@ -85,6 +83,8 @@ pub struct Culprit {
     pub kind: Option<DifferenceKind>,
     /// The parameter it is about, where it is about one.
     pub parameter: Option<String>,
+    /// Where in it the error is made, if it is a module and no call recorded of it makes the error.
+    pub inside: Option<Inside>,
     /// Module calls around it, outermost first.
     pub modules: Vec<String>,
     /// Tensor files of the value that shows it.
@@ -151,14 +151,14 @@ pub fn whole_digits(scalar: &Scalar) -> Option<i128> {
     scalar.whole().filter(|whole| whole.unsigned_abs() >= MANY_DIGITS)
 }
 
-/// What is known of the operation an origin names.
+/// What is known of the operation an origin names; none if it names none.
 pub(super) fn make_culprit(
     dumps: &Dumps<'_>,
     (judged, rows): (&[Judged], &RowResults),
     origin: Origin,
     parents: &[Option<usize>],
     stacks: Option<&Stacks>,
-) -> Culprit {
+) -> Option<Culprit> {
     let (target, golden) = (dumps.target, dumps.golden);
     let name_of = |index: usize| target.records[judged[index].pair.target].name.to_string();
     let (finding, index, next) = match origin.cause {
@@ -168,7 +168,7 @@ pub(super) fn make_culprit(
         Cause::Dtype(index) => (Finding::Dtype, Some(index), None),
         Cause::Parameters(index) => (Finding::Parameters, Some(index), None),
         Cause::Input(index) => (Finding::Input, Some(index), None),
-        Cause::Gradual(index) => (Finding::Gradual, Some(index), None),
+        Cause::Gradual(_) => return None,
         Cause::OnlyTarget(_) => (Finding::OnlyTarget, None, None),
         Cause::OnlyGolden(_) => (Finding::OnlyGolden, None, None),
         Cause::Between(producer, consumer) => match judged[consumer].pass {
@@ -213,9 +213,10 @@ pub(super) fn make_culprit(
     };
     let measured = error.map(|(error, limit)| (error.error, limit));
     let evidence = Evidence::of(dumps, shown, measured, argument, &name);
-    Culprit {
+    Some(Culprit {
         kind,
         parameter,
+        inside: Inside::of(target, judged, origin, parents),
         modules,
         files,
         direction: origin::direction(align::CallName::of(&name).pass),
@@ -230,7 +231,7 @@ pub(super) fn make_culprit(
         next,
         evidence,
         position,
-    }
+    })
 }
 
 /// Module calls around a record of the target, outermost first.

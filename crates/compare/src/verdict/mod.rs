@@ -17,6 +17,7 @@ mod errors;
 mod evidence;
 mod functions;
 mod gaps;
+mod inside;
 mod limits;
 mod not_comparable;
 mod origin;
@@ -41,6 +42,7 @@ pub use self::culprit::{Culprit, Evidence, Finding, whole_digits};
 pub use self::details::{GoldenOnly, RowDetail, RowOrigin};
 pub use self::errors::DifferenceKind;
 pub use self::gaps::{Allowed, Gap, GapKind, Gaps};
+pub use self::inside::Inside;
 pub use self::limits::{Limit, LimitOrigin, NOISE_FACTOR};
 pub use self::tolerance::{Precision, Tolerances};
 pub use msprobe_report::answer::Status;
@@ -62,7 +64,7 @@ pub struct Verdict {
     pub status: Status,
     /// What is compared.
     pub mode: Mode,
-    /// The operation to look at.
+    /// The operation to look at; none where nothing differs, and where no single one makes the error.
     pub culprit: Option<Culprit>,
     /// Records of the target, of the golden run, and pairs of them.
     pub counts: Counts,
@@ -80,7 +82,7 @@ pub struct Verdict {
     pub is_equal: bool,
     /// The first records that differ.
     pub first_differing: Vec<DifferingRecord>,
-    /// Where no single record makes the error: those that add most to it, most first.
+    /// Where no single record makes the error: those that amplify it most beyond what is tolerated of them, most first.
     pub amplifying: Vec<DifferingRecord>,
 }
 
@@ -246,10 +248,14 @@ pub fn judge(input: Input<'_>) -> Judgement {
         }
         Some(_) => Status::Diverged,
     };
-    let culprit = origin.map(|origin| make_culprit(&dumps, (&judged, &rows), origin, &parents, stacks));
+    let culprit = origin.and_then(|origin| make_culprit(&dumps, (&judged, &rows), origin, &parents, stacks));
+    let amplifying = match origin {
+        Some(Origin { cause: Cause::Gradual(first), .. }) => {
+            amplifying_records(target, &judged, &parents, first)
+        }
+        _ => Vec::new(),
+    };
     let first_differing = first_differing_records(target, &judged);
-    let is_gradual = culprit.as_ref().is_some_and(|culprit| culprit.finding == Finding::Gradual);
-    let amplifying = if is_gradual { amplifying_records(target, &judged, &parents) } else { Vec::new() };
     let needed_tolerances = needed_tolerances(&rows);
     let golden_only = details::golden_only(golden, &alignment, &rows);
     let rows = details::row_details(&dumps, &alignment, &judged, &rows);
@@ -357,6 +363,7 @@ fn listed(target: &Side, one: &Judged) -> DifferingRecord {
         name: target.records[one.pair.target].name.to_string(),
         error_in: one.incoming().error,
         error_out: one.output.error,
+        times_tolerated: one.output.times_tolerated,
         is_introduced: one.introduces(),
     }
 }
@@ -365,7 +372,13 @@ fn listed(target: &Side, one: &Judged) -> DifferingRecord {
 const AMPLIFYING: usize = 5;
 
 /// Records, innermost ones only, that give the largest multiple of the error they got, and more than is tolerated.
-fn amplifying_records(target: &Side, judged: &[Judged], parents: &[Option<usize>]) -> Vec<DifferingRecord> {
+/// `first` is the first record far beyond tolerance: it is listed if none stands out.
+fn amplifying_records(
+    target: &Side,
+    judged: &[Judged],
+    parents: &[Option<usize>],
+    first: usize,
+) -> Vec<DifferingRecord> {
     /// What goes in counts as so much of what is tolerated at least: beside it nothing would seem large.
     const LEAST: f64 = 0.1;
     let is_whole: std::collections::HashSet<usize> = parents.iter().flatten().copied().collect();
@@ -376,5 +389,8 @@ fn amplifying_records(target: &Side, judged: &[Judged], parents: &[Option<usize>
         .filter(|one| gain(one) > 1.0)
         .collect();
     amplifying.sort_by(|one, other| gain(other).total_cmp(&gain(one)));
+    if amplifying.is_empty() {
+        amplifying.push(&judged[first]);
+    }
     amplifying.into_iter().take(AMPLIFYING).map(|one| listed(target, one)).collect()
 }

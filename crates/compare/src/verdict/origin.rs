@@ -37,7 +37,7 @@ pub(super) enum Cause {
     OnlyTarget(usize),
     /// A call only the golden run makes.
     OnlyGolden(usize),
-    /// No call in particular; the first one beyond tolerance.
+    /// No call in particular; the first one far beyond tolerance.
     Gradual(usize),
     /// A value that was right when the first call gave it and wrong when the second one got it (pairs of both).
     Between(usize, usize),

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use msprobe_tensor::{Eighths, Sketch};
 
-use super::{Culprit, Evidence, Status, Verdict, whole_digits};
+use super::{Culprit, DifferingRecord, Evidence, Status, Verdict, whole_digits};
 use crate::Mode;
 use crate::metrics::{Metric, Metrics};
 use crate::pairing::MatchMethod;
@@ -16,6 +16,9 @@ impl Verdict {
         let mut text = format!("{}.", self.headline(place));
         if let Some(culprit) = &self.culprit {
             self.push_culprit(&mut text, culprit);
+        } else if !self.amplifying.is_empty() {
+            let most: Vec<String> = self.amplifying.iter().map(DifferingRecord::in_and_out).collect();
+            let _ = write!(text, " Error in and out, times tolerated: {}.", most.join("; "));
         } else if self.status == Status::WithinTolerance {
             let _ = write!(text, " Tolerated: {}.", self.tolerated());
         }
@@ -65,6 +68,14 @@ impl Verdict {
             text.push_str(" Paired by its place in the sequence of calls.");
         }
         let _ = write!(text, " {} of {} records differ.", self.counts.differing, self.counts.paired);
+    }
+}
+
+impl DifferingRecord {
+    /// `Torch.add.0.forward 1.2e-5 -> 3.4e-4 (20 x)`.
+    pub fn in_and_out(&self) -> String {
+        let DifferingRecord { name, error_in, error_out, times_tolerated, .. } = self;
+        format!("{name} {} -> {} ({} x)", short(*error_in), short(*error_out), short(*times_tolerated))
     }
 }
 

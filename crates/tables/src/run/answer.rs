@@ -43,7 +43,7 @@ impl Outcome {
         let mut sections = vec![Section::lines("Different beside the numbers", verdict.aside_lines())];
         if !verdict.amplifying.is_empty() {
             sections.push(Section::lines(
-                "Records that add most to the error",
+                "Records that amplify the error most beyond what is tolerated of them",
                 differing_records(&verdict.amplifying, width.max(NARROWEST)),
             ));
         }
@@ -138,6 +138,7 @@ mod tests {
             name: format!("Module.{}.Linear.forward.0", "layers.".repeat(20)),
             error_in: 0.0,
             error_out: f64::INFINITY,
+            times_tolerated: f64::INFINITY,
             is_introduced: true,
         }];
         for width in [60, 80, 120, 200] {

@@ -4,7 +4,9 @@ use msprobe_compare::Mode;
 use msprobe_compare::metrics::Metric;
 use msprobe_compare::python_text::float_repr;
 use msprobe_compare::side::{Leaf, Scalar, Which};
-use msprobe_compare::verdict::{Evidence, Gap, GapKind, Gaps, Tolerances, Verdict, whole_digits};
+use msprobe_compare::verdict::{
+    DifferingRecord, Evidence, Gap, GapKind, Gaps, Inside, Tolerances, Verdict, whole_digits,
+};
 use msprobe_report::json_number;
 use serde_json::{Map, Value, json};
 
@@ -31,9 +33,11 @@ pub(super) fn verdict_json(verdict: &Verdict) -> Value {
         "tolerances": tolerances_json(&verdict.tolerances),
         "tolerances_needed": needed_json(verdict),
         "noise_runs": verdict.noise_runs,
-        "finding": culprit.map(|culprit| culprit.finding.as_str()),
+        "finding": verdict.finding(),
+        "amplifying": verdict.amplifying.iter().map(amplifying_json).collect::<Vec<_>>(),
         "bench_culprit": culprit.and_then(|culprit| culprit.golden_name.as_ref()),
         "changed_before": culprit.and_then(|culprit| culprit.next.as_ref()),
+        "inside": culprit.and_then(|culprit| culprit.inside.as_ref()).map(inside_json),
         "error_in": culprit.map(|culprit| json_number(culprit.errors.0)),
         "error_out": culprit.map(|culprit| json_number(culprit.errors.1)),
         "stack": stack.map(|stack| stack.iter().map(|frame| &**frame).collect::<Vec<_>>()),
@@ -46,6 +50,21 @@ pub(super) fn verdict_json(verdict: &Verdict) -> Value {
         },
         "incomplete": gaps_json(&verdict.gaps),
         "asides": asides.collect::<Map<_, _>>(),
+    })
+}
+
+/// Between which calls of a module the error is made.
+fn inside_json(inside: &Inside) -> Value {
+    json!({"after": inside.after, "before": inside.before})
+}
+
+/// A record that adds to an error nobody makes alone.
+fn amplifying_json(record: &DifferingRecord) -> Value {
+    json!({
+        "name": record.name,
+        "error_in": json_number(record.error_in),
+        "error_out": json_number(record.error_out),
+        "times_tolerated": json_number(record.times_tolerated),
     })
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use msprobe_compare::pairing::RowPair;
 use msprobe_compare::side::{Side, Stacks};
-use msprobe_compare::verdict::{GoldenOnly, Judgement, NOISE_FACTOR, RowDetail, RowOrigin};
+use msprobe_compare::verdict::{DifferingRecord, GoldenOnly, Judgement, NOISE_FACTOR, RowDetail, RowOrigin};
 use msprobe_report::answer::{Answer, Scope};
 use msprobe_report::error::CompareError;
 use msprobe_report::paths::publish_stamped;
@@ -180,6 +180,10 @@ impl Report<'_> {
         let asides = verdict.aside_lines();
         if !asides.is_empty() {
             add("Different Beside The Numbers", asides.join("\n"));
+        }
+        if !verdict.amplifying.is_empty() {
+            let records: Vec<String> = verdict.amplifying.iter().map(DifferingRecord::in_and_out).collect();
+            add("Records That Amplify The Error Most (error in -> out, times tolerated)", records.join("\n"));
         }
         if let Some(culprit) = &verdict.culprit {
             add("Match Method", culprit.method.as_str().to_owned());
