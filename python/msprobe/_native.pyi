@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import Any, ClassVar, Literal, Protocol, final
 
 from msprobe.core.compare.options import Options
@@ -59,6 +59,8 @@ class Config:
     def is_deterministic(self) -> bool | None: ...
     @property
     def has_flight_recorder(self) -> bool: ...
+    @property
+    def input_gradients(self) -> bool: ...
     @property
     def sketch(self) -> bool: ...
     @property
@@ -164,6 +166,7 @@ class Collector:
     def api_end(self, call: ApiCall, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None: ...
     def api_fail(self, call: ApiCall) -> None: ...
     def watch_compiled(self) -> None: ...
+    def watch_function_gradients(self, autograd: ModuleType) -> None: ...
     def collective_begun(
         self, call: ApiCall, args: tuple[Any, ...], kwargs: dict[str, Any], with_output: bool
     ) -> None: ...
@@ -371,5 +374,11 @@ def compare_key(
     log: Callable[[str, str], None],
 ) -> None: ...
 def compare_key_data(
-    dir1: _Path, dir2: _Path, output: _Path, num_processes: int, log: Callable[[str, str], None]
+    dir1: _Path,
+    dir2: _Path,
+    output: _Path,
+    num_processes: int,
+    tolerance: str | None,
+    noise: Sequence[_Path],
+    log: Callable[[str, str], None],
 ) -> str: ...

@@ -76,13 +76,15 @@ impl Verdict<'_> {
         }
         let Some(row) = self.row(origin) else { return Vec::new() };
         let metrics = &row.metrics;
+        let judged = self.limits.judge(self.keys[origin.key].key, row);
         let mut all = vec![
             sides("dtype", row.dtypes.map(|dtype| Cell::Text(dtype.to_string()))),
             sides("shape", row.shapes.clone().map(Cell::Sizes)),
             sides("nan", row.nan_counts.map(|count| Cell::Int(count.into()))),
             pair("equal_percentage", Cell::Float(metrics.same_percentage)),
-            pair("max_abs_error", Cell::Float(metrics.max_abs_error)).tolerating(0.0),
-            pair("max_relative_error", Cell::Float(metrics.max_relative_error)).tolerating(0.0),
+            pair("max_abs_error", Cell::Float(metrics.max_abs_error)),
+            pair("max_relative_error", Cell::Float(metrics.max_relative_error)),
+            pair("relative_error", Cell::Float(judged.error)).tolerating(judged.tolerated),
         ];
         all.extend(row.first_difference.map(|index| pair("first_difference", Cell::Int(index.into()))));
         if flow::holds_tokens(name)

@@ -75,6 +75,11 @@ pub(super) fn stage(key: &str) -> Option<&'static Stage> {
     FLOW.iter().find(|stage| stage.key == key)
 }
 
+/// Whether a model makes it, and not the data, the rewards or a formula of other keys.
+pub(super) fn is_made_by_a_model(key: &str) -> bool {
+    key != "responses" && stage(key).is_some_and(|stage| stage.layers.is_some())
+}
+
 /// Within a step: when an entry of a key came to be, compared with one of another key. Before the update everything
 /// is computed key after key; in the update, micro batch after micro batch.
 pub(super) fn moment(position: usize, micro_step: i64) -> (usize, i64, usize) {

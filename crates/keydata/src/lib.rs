@@ -5,6 +5,7 @@
 
 mod answer;
 mod flow;
+mod limits;
 mod measure;
 mod run;
 mod summary;
@@ -22,6 +23,7 @@ use std::time::SystemTime;
 
 use msprobe_tensor::DType;
 
+pub use self::limits::Judging;
 pub use self::measure::{Incomparable, Measured, compare_arrays, compare_found, compare_keys};
 pub use self::run::{Outcome, compare_data_directories, compare_key_data};
 pub use self::table::{HEADERS, KeyTable, write_key_workbook};
@@ -77,6 +79,10 @@ pub struct Row {
     pub nan_counts: [u64; 2],
     /// Like `first_mismatch_index`, but NaN against NaN is no difference.
     pub first_difference: Option<u64>,
+    /// L2 norm of the difference; infinite if NaN or infinities are not the same.
+    pub distance: f64,
+    /// L2 norm of the second run's.
+    pub norm: f64,
 }
 
 /// A pair the tables have no metrics for, bools or no elements, that could be compared all the same.
@@ -132,8 +138,8 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// How the runs compare.
+    /// How the runs compare, with nothing said about what may differ.
     pub fn status(&self) -> Status {
-        verdict::judge(self).status
+        verdict::judge(self, &limits::Limits::new(self, None, &[])).status
     }
 }

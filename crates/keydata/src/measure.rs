@@ -43,6 +43,10 @@ pub struct Measured {
     pub nan_counts: [u64; 2],
     /// Like `metrics.first_mismatch_index`, but NaN against NaN is no difference.
     pub first_difference: Option<u64>,
+    /// L2 norm of the difference; infinite if NaN or infinities are not the same.
+    pub distance: f64,
+    /// L2 norm of the second array.
+    pub norm: f64,
 }
 
 /// Measures the block two arrays have in common: the leading one, or as many elements in row-major order where the
@@ -94,6 +98,8 @@ fn measure(a: &TensorView<'_>, b: &TensorView<'_>) -> Result<Measured, Incompara
         compared: a.shape().to_vec(),
         nan_counts: [metrics.target_non_finite.nan, metrics.golden_non_finite.nan],
         first_difference: metrics.first_difference,
+        distance: if metrics.non_finite_agree { metrics.euclidean_distance } else { f64::INFINITY },
+        norm: metrics.golden_norm,
     })
 }
 
@@ -228,7 +234,7 @@ struct SideBySide {
 
 impl SideBySide {
     fn row(self, pair: Pair) -> Row {
-        let Measured { metrics, compared, nan_counts, first_difference } = self.measured;
+        let Measured { metrics, compared, nan_counts, first_difference, distance, norm } = self.measured;
         Row {
             place: pair.place,
             files: pair.files,
@@ -238,6 +244,8 @@ impl SideBySide {
             metrics,
             nan_counts,
             first_difference,
+            distance,
+            norm,
         }
     }
 }

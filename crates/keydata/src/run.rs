@@ -17,6 +17,7 @@ use msprobe_report::{
 use rayon::prelude::*;
 use serde_json::Value;
 
+use super::limits::{Judging, Limits};
 use super::summary::{as_json, as_sheet, key_table, left_out_table, parting_table, partings};
 use super::table::{HEADERS, KeyTable, write_key_workbook};
 use super::text::differs;
@@ -40,33 +41,40 @@ pub struct Outcome {
 /// Compares the key data below two dump paths. Runs on the current rayon pool.
 pub fn compare_key_data(
     dirs: [&Path; 2],
+    judging: &Judging,
     output: &Path,
     formats: Formats,
     console: &dyn Console,
 ) -> Result<Outcome, CompareError> {
-    let data = [dirs[0].join(DATA), dirs[1].join(DATA)];
-    for (dir, data) in dirs.into_iter().zip(&data) {
-        if !data.is_dir() {
-            return Err(no_key_data(dir, data));
-        }
-    }
-    compare_data_directories([&data[0], &data[1]], output, formats, console)
+    let data_of = |dir: &Path| {
+        let data = dir.join(DATA);
+        if data.is_dir() { Ok(data) } else { Err(no_key_data(dir, &data)) }
+    };
+    let [target, golden] = dirs;
+    let (target, golden) = (data_of(target)?, data_of(golden)?);
+    let noise: Result<Vec<PathBuf>, CompareError> = judging.noise.iter().map(|dir| data_of(dir)).collect();
+    let judging = Judging { noise: noise?, ..judging.clone() };
+    compare_data_directories([&target, &golden], &judging, output, formats, console)
 }
 
 /// The same, given the directories of the key data themselves; the dump paths are those above them.
 pub fn compare_data_directories(
     data: [&Path; 2],
+    judging: &Judging,
     output: &Path,
     formats: Formats,
     console: &dyn Console,
 ) -> Result<Outcome, CompareError> {
     let comparison = compare_keys(data, console)?;
+    let against_golden = |run: &PathBuf| compare_keys([run, data[1]], console);
+    let noise: Result<Vec<Comparison>, CompareError> = judging.noise.iter().map(against_golden).collect();
+    let limits = Limits::new(&comparison, judging.tolerances, &noise?);
     let dirs = data.map(|data| match data.parent() {
         Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
         Some(parent) => parent,
         None => data,
     });
-    report(&comparison, dirs, output, formats, console)
+    report(&comparison, &limits, dirs, output, formats, console)
 }
 
 fn no_key_data(dir: &Path, data: &Path) -> CompareError {
@@ -82,13 +90,14 @@ fn no_key_data(dir: &Path, data: &Path) -> CompareError {
 /// Judges and writes what was compared.
 fn report(
     comparison: &Comparison,
+    limits: &Limits,
     dirs: [&Path; 2],
     output: &Path,
     formats: Formats,
     console: &dyn Console,
 ) -> Result<Outcome, CompareError> {
     make_directory(output)?;
-    let verdict = judge(comparison);
+    let verdict = judge(comparison, limits);
     let lines = verdict.lines(dirs);
     let keys = &comparison.keys;
     let mut answer = Answer { output: Some(output.to_owned()), ..verdict.answer(dirs) };

@@ -31,7 +31,7 @@ const MAX_RELATIVE: Column = Column::number("max_relative_error", "max rel");
 const FAILED: Column = Column::number("failed_pairs", "failed");
 
 /// What follows the place of the first difference of a key.
-const COLUMNS: [Column; 11] = [
+const COLUMNS: [Column; 14] = [
     Column::text("difference", "difference"),
     Column::number("index", "index"),
     Column::number("rows", "rows"),
@@ -43,6 +43,9 @@ const COLUMNS: [Column; 11] = [
     Column::number("nan_2", "NaN 2"),
     Column::text("one_sided", "only 1/2"),
     FAILED,
+    Column::number("tolerated_rows", "tolerated"),
+    Column::number("relative_error", "relative error"),
+    Column::number("tolerated_error", "tolerated error"),
 ];
 
 /// What fits on a terminal.
@@ -86,7 +89,7 @@ fn rows_of_keys(
     let rows = verdict.keys.iter().enumerate().map(|(index, summary)| TableRow {
         cells: cells(summary),
         tone: match summary.state() {
-            "identical" => Tone::Good,
+            "identical" | "tolerated" => Tone::Good,
             _ if verdict.origin.is_some_and(|origin| origin.key == index) => Tone::Bad,
             _ => Tone::Warning,
         },
@@ -146,6 +149,9 @@ fn key_cells(summary: &KeySummary<'_>) -> Vec<Cell> {
         Cell::Int(summary.nan_counts[1].into()),
         Cell::Text(format!("{one}/{two}")),
         Cell::Int(summary.key.failures.len() as i128),
+        Cell::Int(summary.tolerated as i128),
+        float(summary.worst.map(|worst| worst.error)),
+        float(summary.worst.map(|worst| worst.tolerated)),
     ]);
     cells
 }
@@ -240,6 +246,7 @@ pub(super) fn as_json(
             "look_at": verdict.look_at(),
             "phase": layers.map(|layers| layers.phase),
             "layer_switch": layers.map(|layers| layers.switch),
+            "limits": verdict.limits.origin().as_str(),
             "compared": verdict.compared(),
             "not_compared": {
                 "unpaired": verdict.left_out_count("unpaired"),

@@ -118,6 +118,8 @@ mod tests {
             },
             nan_counts: [0, 0],
             first_difference: None,
+            distance: 0.0,
+            norm: 1.0,
         }
     }
 

@@ -5,7 +5,10 @@ use std::time::{Duration, SystemTime};
 
 use msprobe_tensor::DType;
 
+use msprobe_compare::verdict::Tolerances;
+
 use super::Status;
+use super::limits::Limits;
 use super::verdict::{DifferenceKind, Verdict, judge};
 use super::{ArrayPlace, Bare, Comparison, Failure, KeyComparison, Metrics, Row};
 
@@ -31,6 +34,8 @@ fn row(place: ArrayPlace, first_difference: Option<u64>) -> Row {
         },
         nan_counts: [0, 0],
         first_difference,
+        distance: if same { 0.0 } else { 0.5 },
+        norm: 2.0,
     }
 }
 
@@ -50,7 +55,16 @@ fn key(name: &str, different: &[ArrayPlace]) -> KeyComparison {
 
 fn judged(keys: &[KeyComparison]) -> Verdict<'static> {
     let comparison = Comparison { keys: keys.to_vec(), unread: Vec::new() };
-    judge(Box::leak(Box::new(comparison)))
+    judged_with(comparison, None, &[])
+}
+
+fn judged_with(
+    comparison: Comparison,
+    tolerances: Option<Tolerances>,
+    noise: &[Comparison],
+) -> Verdict<'static> {
+    let limits = Limits::new(&comparison, tolerances, noise);
+    judge(Box::leak(Box::new(comparison)), Box::leak(Box::new(limits)))
 }
 
 fn headline(keys: &[KeyComparison]) -> String {
@@ -268,7 +282,7 @@ fn what_was_not_read_and_ranks_of_one_run_are_said() {
     let mut loss = key("loss", &[]);
     loss.one_sided[1] = vec![place(0, 7, 0, 0)];
     let comparison = Comparison { keys: vec![loss], unread: vec!["x: it is no .npy file".to_owned()] };
-    let verdict = judge(&comparison);
+    let verdict = judged_with(comparison, None, &[]);
     assert_eq!(verdict.status, Status::Incomplete);
     let lines = lines(&verdict);
     assert!(lines.contains(&"Only run_b has rank 7.".to_owned()), "{lines:?}");
@@ -276,4 +290,77 @@ fn what_was_not_read_and_ranks_of_one_run_are_said() {
         lines.contains(&"1 entry was not read, the first x: it is no .npy file.".to_owned()),
         "{lines:?}"
     );
+}
+
+/// Keys of models in three steps, all apart by these shares of their norm.
+fn apart(shares: &[(&str, f64)]) -> Comparison {
+    let of_key = |&(name, share): &(&str, f64)| {
+        let mut all = key(name, &[]);
+        for row in &mut all.rows {
+            row.first_difference = (share > 0.0).then_some(1);
+            row.distance = share * row.norm;
+        }
+        all
+    };
+    Comparison { keys: shares.iter().map(of_key).collect(), unread: Vec::new() }
+}
+
+#[test]
+fn rounding_of_another_device_names_no_key() {
+    let healthy = [("prompts", 0.0), ("old_log_prob", 4e-4), ("ref_log_prob", 3e-4), ("log_prob", 5e-4)];
+    let verdict = judged_with(apart(&healthy), None, &[]);
+    assert_eq!((verdict.status, verdict.origin), (Status::WithinTolerance, None));
+    let text = &lines(&verdict)[0];
+    assert!(text.contains("36 of 48 arrays in 4 keys differ") && text.contains("(rounding)"), "{text}");
+    let broken = judged_with(apart(&[("old_log_prob", 4e-4), ("ref_log_prob", 0.1)]), None, &[]);
+    assert_eq!(broken.status, Status::Diverged);
+    assert_eq!(broken.keys[broken.origin.unwrap().key].key.name, "ref_log_prob");
+    let text = &lines(&broken)[0];
+    assert!(text.starts_with("old_log_prob within tolerance; ref_log_prob differs first"), "{text}");
+    // Tokens are the same or not.
+    let mut tokens = apart(&healthy);
+    tokens.keys[0] = key("prompts", &[place(1, 0, 0, 0)]);
+    tokens.keys[0].rows.iter_mut().for_each(|row| row.dtypes = [DType::I64; 2]);
+    let verdict = judged_with(tokens, None, &[]);
+    assert_eq!(verdict.keys[verdict.origin.unwrap().key].key.name, "prompts");
+}
+
+#[test]
+fn runs_that_repeat_each_other_are_judged_to_the_last_bit() {
+    let mut repeats = apart(&[("old_log_prob", 1e-7), ("ref_log_prob", 1e-7)]);
+    let verdict = judged_with(repeats.clone(), None, &[]);
+    assert_eq!(verdict.status, Status::WithinTolerance);
+    repeats.keys[1].rows[0] = row(place(0, 0, 0, 0), None);
+    let verdict = judged_with(repeats.clone(), None, &[]);
+    assert_eq!(verdict.keys[verdict.origin.unwrap().key].key.name, "old_log_prob");
+    let asked = |text: &str| judged_with(repeats.clone(), Tolerances::default().with(text).ok(), &[]).status;
+    assert_eq!(
+        (asked("1e-6"), asked("0"), asked("float32=1e-8")),
+        (Status::WithinTolerance, Status::Diverged, Status::Diverged)
+    );
+}
+
+#[test]
+fn noise_is_measured_key_by_key() {
+    let noise = [apart(&[("old_log_prob", 1e-3), ("ref_log_prob", 1e-5)])];
+    let status = |old: f64, reference: f64| {
+        let verdict = judged_with(apart(&[("old_log_prob", old), ("ref_log_prob", reference)]), None, &noise);
+        (verdict.status, verdict.origin.map(|origin| verdict.keys[origin.key].key.name.clone()))
+    };
+    assert_eq!(status(2.9e-3, 2.9e-5), (Status::WithinTolerance, None));
+    assert_eq!(status(2.9e-3, 3.1e-5), (Status::Diverged, Some("ref_log_prob".to_owned())));
+    assert_eq!(status(3.1e-3, 2.9e-5), (Status::Diverged, Some("old_log_prob".to_owned())));
+}
+
+#[test]
+fn what_is_made_of_log_probabilities_is_measured_by_them() {
+    let mut runs = apart(&[("old_log_prob", 1e-3), ("kl_loss", 0.5)]);
+    for row in &mut runs.keys[1].rows {
+        (row.norm, row.distance) = (1e-4, 5e-5);
+    }
+    assert_eq!(judged_with(runs.clone(), None, &[]).status, Status::WithinTolerance);
+    for row in &mut runs.keys[1].rows {
+        (row.norm, row.distance) = (1.0, 0.5);
+    }
+    assert_eq!(judged_with(runs, None, &[]).status, Status::Diverged);
 }

@@ -7,6 +7,7 @@ use msprobe_report::answer::{NotCompared, Status};
 use msprobe_report::{counted, short_number, some_of};
 
 use super::flow::{self, Layers};
+use super::limits::{Judged, LimitOrigin};
 use super::tokens::parting;
 use super::verdict::{Difference, DifferenceKind, KeySummary, Origin, Verdict};
 use super::{ArrayPlace, Row};
@@ -49,7 +50,9 @@ impl Verdict<'_> {
     fn headline(&self, dirs: [&Path; 2]) -> String {
         let sentence = self.sentence(dirs);
         match self.status {
-            Status::Identical | Status::Incomplete => format!("{}: {sentence}", self.status.as_str()),
+            Status::Identical | Status::WithinTolerance | Status::Incomplete => {
+                format!("{}: {sentence}", self.status.as_str())
+            }
             Status::Failed if self.failures() > 0 => format!("nothing could be compared: {sentence}"),
             Status::Failed => format!("nothing to compare: {sentence}"),
             _ => sentence,
@@ -64,8 +67,11 @@ impl Verdict<'_> {
         let compared = format!("{} in {}", counted(self.compared(), "array"), counted(keys, "key"));
         match self.status {
             Status::Incomplete => {
-                format!("no difference in {compared}, but not everything could be compared")
+                let what =
+                    if self.tolerated() > 0 { "no difference beyond tolerance" } else { "no difference" };
+                format!("{what} in {compared}, but not everything could be compared")
             }
+            Status::WithinTolerance => self.tolerated_differences(&compared),
             Status::Failed if self.failures() > 0 => {
                 format!("{} could not be read", counted(self.failures(), "pair"))
             }
@@ -76,6 +82,32 @@ impl Verdict<'_> {
             ),
             _ => self.origin.map_or(compared, |origin| self.divergence(origin)),
         }
+    }
+
+    /// Arrays that differ within tolerance.
+    fn tolerated(&self) -> usize {
+        self.keys.iter().map(|summary| summary.tolerated).sum()
+    }
+
+    /// `12 of 20 arrays in 4 keys differ by no more than is tolerated; most: old_log_prob, …`
+    fn tolerated_differences(&self, compared: &str) -> String {
+        let share = |judged: Judged| judged.error / judged.tolerated;
+        let judged = self.keys.iter().filter_map(|summary| Some((summary, summary.worst?)));
+        let most = judged.max_by(|(_, one), (_, other)| share(*one).total_cmp(&share(*other)));
+        let most = most.map_or_else(String::new, |(summary, judged)| {
+            format!("; most: {}, {}", summary.key.name, self.amount(judged))
+        });
+        format!("{} of {compared} differ, none by more than is tolerated{most}", self.tolerated())
+    }
+
+    /// `relative error 1.2e-5, tolerated 3e-5 (rounding)`
+    pub(super) fn amount(&self, Judged { error, tolerated }: Judged) -> String {
+        format!(
+            "relative error {}, tolerated {} ({})",
+            short_number(error),
+            short_number(tolerated),
+            self.limits.origin().as_str()
+        )
     }
 
     /// `prompts, responses identical; ref_log_prob differs first at step 2 rank 0 …: look at the reference model`
@@ -122,13 +154,17 @@ impl Verdict<'_> {
         let earlier = self.keys[..origin.key].iter();
         let same = earlier.filter(|summary| summary.key.rows.iter().any(|row| row.place.step <= step));
         let (always, later): (Vec<_>, Vec<_>) = same.partition(|summary| summary.first.is_none());
+        let (within, equal): (Vec<_>, Vec<_>) = always.into_iter().partition(|summary| summary.tolerated > 0);
         let mut parts = Vec::new();
-        if !always.is_empty() {
-            parts.push(format!("{} identical", names(always.iter().map(|summary| &summary.key.name))));
+        for (keys, state) in [(equal, "identical"), (within, "within tolerance")] {
+            if !keys.is_empty() {
+                parts.push(format!("{} {state}", names(keys.iter().map(|summary| &summary.key.name))));
+            }
         }
         parts.extend(later.iter().filter_map(|summary| {
             let first = summary.first?.place.step;
-            Some(format!("{} identical until step {first}", summary.key.name))
+            let state = if summary.tolerated > 0 { "within tolerance" } else { "identical" };
+            Some(format!("{} {state} until step {first}", summary.key.name))
         }));
         parts.join(", ")
     }
@@ -143,6 +179,10 @@ impl Verdict<'_> {
             return lines;
         };
         lines.push(row_text(row));
+        let judged = self.limits.judge(summary.key, row);
+        if self.limits.origin() != LimitOrigin::Exact && origin.difference.kind == DifferenceKind::Values {
+            lines.push(format!("{} of the arrays' norm.", self.amount(judged)));
+        }
         if flow::holds_tokens(&summary.key.name)
             && let Some(parting) = parting(row)
         {
@@ -184,8 +224,10 @@ impl Verdict<'_> {
         let layers = self.layers()?;
         let step = origin.difference.place.step;
         let paths = dirs.map(|dir| layer_dump(dir, layers, step));
+        // Layers of two kinds of devices differ in their last bits too.
+        let exact = if self.limits.origin() == LimitOrigin::Exact { " --tolerance 0" } else { "" };
         let command = format!(
-            "msprobe compare -tp {} -gp {} -o OUT --tolerance 0",
+            "msprobe compare -tp {} -gp {} -o OUT{exact}",
             paths[0].display(),
             paths[1].display()
         );

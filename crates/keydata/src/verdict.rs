@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use msprobe_report::answer::Status;
 
 use super::flow::{self, FLOW};
+use super::limits::{Judged, Limits};
 use super::{ArrayPlace, Comparison, KeyComparison, Row};
 
 /// In what two entries differ.
@@ -53,8 +54,12 @@ pub(super) struct KeySummary<'a> {
     pub(super) first: Option<Difference>,
     /// The first difference in the order in which things happen.
     earliest: Option<Difference>,
-    /// Rows that differ.
+    /// Rows that differ, be it within tolerance.
     pub(super) differing: usize,
+    /// Of those, rows that differ within tolerance.
+    pub(super) tolerated: usize,
+    /// The row furthest from what is tolerated, or nearest to it, of those that differ: how far it is and may be.
+    pub(super) worst: Option<Judged>,
     /// Smallest share of equal elements, 0 to 100.
     pub(super) least_same_percentage: Option<f64>,
     /// Largest metrics of all rows, NaN left aside.
@@ -78,6 +83,7 @@ impl KeySummary<'_> {
             _ if self.key.rows.is_empty() && self.key.bare.is_empty() => "nothing in common",
             _ if self.key.one_sided.iter().any(|places| !places.is_empty()) => "one-sided",
             _ if !self.other_dtype.is_empty() => "other dtype",
+            _ if self.tolerated > 0 => "tolerated",
             _ => "identical",
         }
     }
@@ -116,6 +122,8 @@ pub(super) struct Verdict<'a> {
     pub(super) lone_ranks: [Vec<i64>; 2],
     /// What was not read, each with the reason.
     pub(super) unread: &'a [String],
+    /// How far arrays may be apart.
+    pub(super) limits: &'a Limits,
 }
 
 impl Verdict<'_> {
@@ -144,7 +152,7 @@ impl Common {
 }
 
 /// Judges all keys of two runs.
-pub(super) fn judge(comparison: &Comparison) -> Verdict<'_> {
+pub(super) fn judge<'a>(comparison: &'a Comparison, limits: &'a Limits) -> Verdict<'a> {
     let keys = &comparison.keys;
     let places = |run: usize| {
         keys.iter().flat_map(move |key| {
@@ -181,8 +189,11 @@ pub(super) fn judge(comparison: &Comparison) -> Verdict<'_> {
         .enumerate()
         .map(|(index, key)| flow::position(&key.name).unwrap_or(FLOW.len() + index))
         .collect();
-    let summaries: Vec<KeySummary<'_>> =
-        ordered.iter().zip(&positions).map(|(key, &position)| summarise(key, position, &common)).collect();
+    let summaries: Vec<KeySummary<'_>> = ordered
+        .iter()
+        .zip(&positions)
+        .map(|(key, &position)| summarise(key, position, &common, limits))
+        .collect();
 
     let origin = summaries
         .iter()
@@ -202,6 +213,7 @@ pub(super) fn judge(comparison: &Comparison) -> Verdict<'_> {
         last_steps: ranges.map(|range| range.map(|(_, last)| last)),
         lone_ranks: [0, 1].map(|run| all_ranks[run].difference(&all_ranks[1 - run]).copied().collect()),
         unread: &comparison.unread,
+        limits,
     };
     verdict.status = if origin.is_some() {
         Status::Diverged
@@ -209,6 +221,8 @@ pub(super) fn judge(comparison: &Comparison) -> Verdict<'_> {
         Status::Failed
     } else if !verdict.left_out().is_empty() {
         Status::Incomplete
+    } else if verdict.keys.iter().any(|summary| summary.tolerated > 0) {
+        Status::WithinTolerance
     } else {
         Status::Identical
     };
@@ -231,17 +245,34 @@ fn beside(summaries: &[KeySummary<'_>], origin: usize, step: i64) -> Option<usiz
     })
 }
 
-fn summarise<'a>(key: &'a KeyComparison, position: usize, common: &Common) -> KeySummary<'a> {
-    let rows = key.rows.iter().enumerate().map(|(index, row)| {
-        let kind = difference_of(row.first_difference, &row.shapes);
-        (row.place, row.dtypes, kind, Some(index))
-    });
+fn summarise<'a>(
+    key: &'a KeyComparison,
+    position: usize,
+    common: &Common,
+    limits: &Limits,
+) -> KeySummary<'a> {
+    let (mut tolerated, mut worst) = (0, None::<Judged>);
+    let mut rows = Vec::with_capacity(key.rows.len());
+    for (index, row) in key.rows.iter().enumerate() {
+        let mut kind = difference_of(row.first_difference, &row.shapes);
+        if kind == Some(DifferenceKind::Values) {
+            let judged = limits.judge(key, row);
+            if worst.is_none_or(|worst| judged.error * worst.tolerated >= worst.error * judged.tolerated) {
+                worst = Some(judged);
+            }
+            if row.shapes[0] == row.shapes[1] && judged.is_tolerated() {
+                tolerated += 1;
+                kind = None;
+            }
+        }
+        rows.push((row.place, row.dtypes, kind, Some(index)));
+    }
     let bare = key.bare.iter().map(|bare| {
         let kind = difference_of(bare.first_difference, &bare.shapes);
         (bare.place, bare.dtypes, kind, None)
     });
     let (mut differences, mut other_dtype) = (Vec::new(), Vec::new());
-    for (place, [one, two], kind, row) in rows.chain(bare) {
+    for (place, [one, two], kind, row) in rows.into_iter().chain(bare) {
         match kind {
             Some(kind) => differences.push(Difference { place, kind, row }),
             None if one != two => other_dtype.push(place),
@@ -249,7 +280,7 @@ fn summarise<'a>(key: &'a KeyComparison, position: usize, common: &Common) -> Ke
         }
     }
     other_dtype.sort_unstable();
-    let differing = differences.len();
+    let differing = differences.len() + tolerated;
     // A key one run does not save at all is a matter of its settings.
     for (run, places) in key.one_sided.iter().enumerate().filter(|_| key.present == [true, true]) {
         let missing = places.iter().copied().filter(|place| common.holds(*place));
@@ -263,6 +294,8 @@ fn summarise<'a>(key: &'a KeyComparison, position: usize, common: &Common) -> Ke
         first: differences.iter().min_by_key(|difference| difference.place).copied(),
         earliest: differences.iter().min_by_key(|difference| moment(position, difference.place)).copied(),
         differing,
+        tolerated,
+        worst,
         least_same_percentage: key.rows.iter().map(|row| row.metrics.same_percentage).reduce(f64::min),
         max_abs_error: largest(|row| row.metrics.max_abs_error),
         max_relative_error: largest(|row| row.metrics.max_relative_error),

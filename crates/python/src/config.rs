@@ -167,6 +167,12 @@ impl PyConfig {
         self.inner.flight_recorder.is_some()
     }
 
+    /// Whether backward records of functions hold the gradients of their inputs.
+    #[getter]
+    fn input_gradients(&self) -> bool {
+        self.inner.input_gradients
+    }
+
     /// Whether each tensor gets a sketch.
     #[getter]
     fn sketch(&self) -> bool {

@@ -13,6 +13,7 @@ import torch
 from msprobe import _native
 from msprobe.core.collect_config import DebuggerConfig
 from msprobe.core.common.log import logger as core_logger
+from msprobe.pytorch.hooks import autograd
 from msprobe.pytorch.hooks.adapter import Adapter
 from msprobe.pytorch.hooks.apis import ApiHooks
 from msprobe.pytorch.hooks.collectives import Waits
@@ -44,6 +45,8 @@ class Service:
         self._dumped: ModuleHook | None = None
         self._adapter = Adapter(self.window, self._error_log, config.sketch)
         self._collector = _native.Collector(config, self._adapter)
+        if config.input_gradients:
+            self._collector.watch_function_gradients(autograd)
         self._waits = Waits(self._collector, self.window)
         self._replacements = Replacements()
         self._compilation = Compilation(self._collector, self._replacements)

@@ -1,7 +1,8 @@
 //! `msprobe rl compare`: key data of two runs.
 
 use anyhow::Result;
-use msprobe_keydata::compare_key_data;
+use msprobe_compare::verdict::Tolerances;
+use msprobe_keydata::{Judging, compare_key_data};
 use msprobe_report::Formats;
 use msprobe_report::console::Console;
 
@@ -20,7 +21,11 @@ pub(super) fn run(args: &RlCompareArgs) -> Result<Exit> {
         json: asked(FormatName::Json),
         html: asked(FormatName::Html),
     };
-    let compared = compare_key_data([&args.target, &args.golden], &args.output_path, formats, &console);
+    let tolerances = args.tolerance.as_deref().map(|text| Tolerances::default().with(text)).transpose();
+    let compared = tolerances.and_then(|tolerances| {
+        let judging = Judging { tolerances, noise: args.noise.clone() };
+        compare_key_data([&args.target, &args.golden], &judging, &args.output_path, formats, &console)
+    });
     console.end();
     match compared {
         Ok(outcome) => {

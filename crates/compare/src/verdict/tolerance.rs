@@ -75,7 +75,8 @@ impl Precision {
         }
     }
 
-    fn of_elements(dtype: DType) -> Precision {
+    /// That of elements of a dtype.
+    pub fn of_elements(dtype: DType) -> Precision {
         match dtype {
             DType::F32 | DType::C64 => Precision::Single,
             DType::BF16 => Precision::Brain,

@@ -10,7 +10,7 @@ use crate::nearness::meant;
 use crate::words::Word;
 
 /// Keys of the file itself, beside the sections of tasks.
-const COMMON: [&str; 9] = [
+const COMMON: [&str; 10] = [
     "task",
     "dump_path",
     "rank",
@@ -18,6 +18,7 @@ const COMMON: [&str; 9] = [
     "level",
     "enable_dataloader",
     "async_dump",
+    "input_gradients",
     "seed",
     "is_deterministic",
 ];
@@ -141,7 +142,7 @@ mod tests {
         let filters = json!({ "scope": [], "list": [], "data_mode": ["all"], "summary_mode": "statistics" });
         let file = json!({
             "task": "statistics", "dump_path": "d", "rank": [], "step": [], "level": "L1", "seed": 1234,
-            "is_deterministic": false, "enable_dataloader": false, "async_dump": false,
+            "is_deterministic": false, "enable_dataloader": false, "async_dump": false, "input_gradients": true,
             "statistics": { "scope": [], "list": [], "tensor_list": [], "flight_recorder": false },
             "tensor": filters, "overflow_check": { "overflow_nums": 3, "check_mode": "all" },
             "grad_probe": { "grad_level": "L1", "param_list": [], "bounds": [-1, 0, 1], "compact_direction": false },

@@ -99,6 +99,9 @@ pub struct Config {
     pub enable_dataloader: bool,
     /// Whether tensors are written when the step ends rather than at once.
     pub async_dump: bool,
+    /// Whether backward records of functions hold the gradients of their inputs rather than what their last autograd
+    /// node gives.
+    pub input_gradients: bool,
     /// The online checker's transport; `None` for tasks other than tensor.
     pub online: Option<Online>,
     /// The gradient probe's own keys; `None` for other tasks.
@@ -157,6 +160,7 @@ struct Common {
     level: Option<Level>,
     enable_dataloader: bool,
     async_dump: bool,
+    input_gradients: bool,
 }
 
 struct Arguments {
@@ -212,6 +216,7 @@ fn resolve(
         file_format: section.file_format,
         enable_dataloader: common.enable_dataloader,
         async_dump: common.async_dump,
+        input_gradients: common.input_gradients,
         online: section.online,
         grad_probe: section.grad_probe,
         flight_recorder: section.flight_recorder,
@@ -284,7 +289,8 @@ fn read_common(file: &Map<String, Value>, log: &mut Vec<LogLine>) -> Result<Comm
     if async_dump {
         log.push(LogLine::warning("async_dump is True, it may cause OOM when dumping large tensor."));
     }
-    Ok(Common { task, dump_path, rank, step, level, enable_dataloader, async_dump })
+    let input_gradients = switch("input_gradients")?;
+    Ok(Common { task, dump_path, rank, step, level, enable_dataloader, async_dump, input_gradients })
 }
 
 /// In the file, whatever Python holds for false is no word.

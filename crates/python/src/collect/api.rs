@@ -8,21 +8,26 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use super::Collector;
 use super::adapter::Kind;
+use super::gradient_entry::Entry;
 use super::session::Session;
+use super::{Collector, function_gradients};
 
 const INPUT: &str = "forward_input_data_collect";
 const OUTPUT: &str = "forward_output_data_collect";
-const BACKWARD: &str = "backward_data_collect";
+pub(crate) const BACKWARD: &str = "backward_data_collect";
 
 /// A call that has begun and whose output is still to come.
 #[pyclass(frozen, module = "msprobe._native")]
-pub(crate) struct ApiCall(Mutex<Option<msprobe_collect::ApiCall>>);
+pub(crate) struct ApiCall {
+    call: Mutex<Option<msprobe_collect::ApiCall>>,
+    /// Where its gradients are watched, if functions are.
+    entry: Option<Arc<Entry>>,
+}
 
 impl ApiCall {
     fn take(&self) -> Option<msprobe_collect::ApiCall> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.call.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
@@ -65,7 +70,9 @@ impl Collector {
                 collector.api_input(&mut call, positional, named);
             }
         }
-        Some(ApiCall(Mutex::new(Some(call))))
+        // Last: what was asked of the arguments may have made autograd nodes.
+        let entry = self.functions.get().and_then(|watch| watch.enter_call(args, kwargs));
+        Some(ApiCall { call: Mutex::new(Some(call)), entry })
     }
 
     /// The call has returned. Watches the gradient of the result if it has one.
@@ -77,9 +84,14 @@ impl Collector {
         result: &Bound<'_, PyAny>,
     ) {
         let session = self.session();
-        if let Some((api, index, name)) = self.finish(call, args, kwargs, Output::Result(result))
-            && let Err(error) = watch_gradient(session, api, index, args, result)
-        {
+        let Some((api, index, name)) = self.finish(call, args, kwargs, Output::Result(result)) else {
+            return;
+        };
+        if let Some(watch) = self.functions.get() {
+            if let Some(entry) = &call.entry {
+                watch.leave(entry, function_gradients::number_of(api, index), result);
+            }
+        } else if let Err(error) = watch_gradient(session, api, index, args, result) {
             session.adapter.failed(args.py(), OUTPUT, &name, &error);
         }
     }
@@ -187,7 +199,7 @@ impl Collector {
         with_output: bool,
     ) {
         let session = self.session();
-        let mut slot = call.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = call.call.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(call) = slot.as_mut() else { return };
         let output = if with_output && session.collector.api_end(call) {
             let encoder = Encoder::for_member(&call.name, Category::Output, call.saving);
@@ -282,7 +294,7 @@ impl ApiBackward {
     }
 }
 
-fn record_backward(
+pub(crate) fn record_backward(
     session: &Session,
     api: ApiId,
     index: u64,

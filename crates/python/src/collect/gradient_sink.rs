@@ -8,12 +8,15 @@ use msprobe_dump::names::Direction;
 use pyo3::intern;
 use pyo3::prelude::*;
 
+use super::function_gradients::FunctionRecorder;
 use super::gradient_flow::{Border, Call};
 use super::module::{BACKWARD, pass_of};
 use super::session::Session;
 
 pub(crate) enum Sink {
     Recorder(Arc<Recorder>),
+    /// Calls of functions.
+    Functions(FunctionRecorder),
     /// Any object of Python with methods of these names.
     Object(Py<PyAny>),
 }
@@ -31,6 +34,10 @@ impl Sink {
     ) -> PyResult<()> {
         match self {
             Sink::Recorder(recorder) => recorder.backward_begin(py, call, task, since),
+            Sink::Functions(recorder) => {
+                recorder.begin(call, since);
+                Ok(())
+            }
             Sink::Object(object) => {
                 let call = WatchedCall(call.clone());
                 object.call_method1(py, intern!(py, "module_backward_begin"), (call, since)).map(drop)
@@ -56,6 +63,12 @@ impl Sink {
                 }
                 Ok(())
             }
+            Sink::Functions(recorder) => {
+                if let Some(grad) = grad {
+                    recorder.gradient(call, border, position, grad);
+                }
+                Ok(())
+            }
             Sink::Object(object) => {
                 let name = if of_output {
                     intern!(py, "module_output_grad")
@@ -75,6 +88,7 @@ impl Sink {
                 recorder.session.module_backward_complete(py, call, is_recording);
                 Ok(())
             }
+            Sink::Functions(recorder) => recorder.complete(py, call),
             Sink::Object(object) => {
                 object.call_method1(py, intern!(py, "module_backward_complete"), (call,)).map(drop)
             }
@@ -86,6 +100,7 @@ impl Sink {
     pub(crate) fn failed(&self, py: Python<'_>, error: &PyErr) {
         match self {
             Sink::Recorder(recorder) => recorder.failed(py, error),
+            Sink::Functions(recorder) => recorder.failed(py, error),
             Sink::Object(object) => {
                 drop(object.call_method1(py, intern!(py, "failed"), (error.value(py),)));
             }

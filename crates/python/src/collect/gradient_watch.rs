@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::{PyDict, PyString, PyTuple};
 
 use super::autograd::{Autograd, Ordered, output_number, sequence_number};
 use super::gradient_entry::{AtNode, Entry, Inputs, Leaf, running};
@@ -87,6 +87,24 @@ impl GradientWatch {
             self.watch.sink.failed(args.py(), &error);
             None
         })
+    }
+
+    /// As [`GradientWatch::enter`], of a call with arguments by name.
+    pub(crate) fn enter_call(
+        &self,
+        args: &Bound<'_, PyTuple>,
+        kwargs: &Bound<'_, PyDict>,
+    ) -> Option<Arc<Entry>> {
+        if kwargs.is_empty() {
+            return self.enter(args);
+        }
+        match (args, kwargs).into_pyobject(args.py()) {
+            Ok(all) => self.enter(&all),
+            Err(error) => {
+                self.watch.sink.failed(args.py(), &error);
+                None
+            }
+        }
     }
 
     pub(crate) fn leave(&self, entry: &Arc<Entry>, number: u64, output: &Bound<'_, PyAny>) {

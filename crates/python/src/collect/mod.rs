@@ -6,6 +6,7 @@ mod api;
 mod autograd;
 mod crew;
 mod frames;
+mod function_gradients;
 mod gradient_entry;
 mod gradient_flow;
 mod gradient_hooks;
@@ -22,7 +23,7 @@ mod tensors;
 mod variable;
 mod walk;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use msprobe_dump::write::TensorPool;
 use msprobe_tensor::memory::Fund;
@@ -49,6 +50,8 @@ const MEASURING_THREADS: usize = 8;
 #[pyclass(frozen, module = "msprobe._native")]
 pub(crate) struct Collector {
     session: Arc<Session>,
+    /// Watches functions, where their records are to hold the gradients of their inputs.
+    functions: OnceLock<GradientWatch>,
 }
 
 #[pymethods]
@@ -69,7 +72,8 @@ impl Collector {
         let framework = adapter.framework(py)?;
         let collector = msprobe_collect::Collector::new(config.get().inner.clone(), framework, pool);
         let describe = py.import("msprobe.core.tensor")?.getattr("describe")?.unbind();
-        Ok(Collector { session: Arc::new(Session::new(collector, adapter, threads, describe)) })
+        let session = Arc::new(Session::new(collector, adapter, threads, describe));
+        Ok(Collector { session, functions: OnceLock::new() })
     }
 }
 

@@ -46,24 +46,43 @@ class SingleComparator:
         dir2: StrPath,
         output_path: StrPath = "./msprobe_compare_output",
         num_processes: int = 8,
+        *,
+        tolerance: float | str | None = None,
+        noise: StrPath | Sequence[StrPath] = (),
     ) -> None:
         """Compares the ``dump_path`` of two runs and writes a table per key, a summary and a verdict.
 
-        ``num_processes`` is the number of threads, 1 to 128. The directories are only read.
+        ``num_processes`` is the number of threads, 1 to 128. The directories are only read. ``tolerance`` and
+        ``noise``, dump paths of further runs of the second side, are those of ``msprobe rl compare``.
         """
-        data = [str(Path(run) / DATA_DIRECTORY) for run in (dir1, dir2)]
+        further = [noise] if isinstance(noise, (str, os.PathLike)) else noise
+        data = [str(Path(run) / DATA_DIRECTORY) for run in (dir1, dir2, *further)]
         for directory in data:
             check_input_directory(directory, "give the dump_path, the directory that holds data/")
         _check_process_num(num_processes)
         if not Path(output_path).exists():
             make_directory(os.fspath(output_path))
-        cls.compare_data(data[0], data[1], output_path, num_processes)
+        cls.compare_data(data[0], data[1], output_path, num_processes, tolerance=tolerance, noise=data[2:])
 
     @classmethod
-    def compare_data(cls, dir1: StrPath, dir2: StrPath, output_dir: StrPath, num_processes: int = 8) -> None:
-        """The same for the ``data`` directories of the two runs."""
+    def compare_data(
+        cls,
+        dir1: StrPath,
+        dir2: StrPath,
+        output_dir: StrPath,
+        num_processes: int = 8,
+        *,
+        tolerance: float | str | None = None,
+        noise: Sequence[StrPath] = (),
+    ) -> None:
+        """The same for the ``data`` directories of the runs."""
         _check_process_num(num_processes)
-        print(_native.compare_key_data(dir1, dir2, output_dir, num_processes, into(logger)))
+        tolerated = None if tolerance is None else str(tolerance)
+        print(
+            _native.compare_key_data(
+                dir1, dir2, output_dir, num_processes, tolerated, list(noise), into(logger)
+            )
+        )
 
     @classmethod
     def compare_arrays(cls, array1: Any, array2: Any) -> CompareResult:
