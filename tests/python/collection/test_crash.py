@@ -92,7 +92,7 @@ def test_full_disk(tmp_path: Path) -> None:
 
 
 def told_once(result: runs.Result, *paths: str) -> None:
-    """One line when it happens and one when the window closes, not one per record; it names one of `paths`."""
+    """One line when it happens and one when the window closes, not one per record; naming one of `paths`."""
     errors = result.errors()
     assert 1 <= len(errors) <= 2, errors
     assert any(path in error for error in errors for path in paths), errors
