@@ -226,11 +226,8 @@ impl Verdict<'_> {
         let paths = dirs.map(|dir| layer_dump(dir, layers, step));
         // Layers of two kinds of devices differ in their last bits too.
         let exact = if self.limits.origin() == LimitOrigin::Exact { " --tolerance 0" } else { "" };
-        let command = format!(
-            "msprobe compare -tp {} -gp {} -o OUT{exact}",
-            paths[0].display(),
-            paths[1].display()
-        );
+        let command =
+            format!("msprobe compare -tp {} -gp {} -o OUT{exact}", paths[0].display(), paths[1].display());
         Some(if paths.iter().all(|path| path.is_dir()) {
             command
         } else {

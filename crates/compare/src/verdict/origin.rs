@@ -95,6 +95,11 @@ fn value_origin(
     // Nobody in particular: rounding that grew on the way. A little beyond tolerance is no finding.
     let far = |worst: Worst| worst.times_tolerated > GRADUAL;
     if let Some(index) = judged.iter().position(|one| !one.attached && far(one.output)) {
+        let one = &judged[index];
+        // So much more than what came in, be that beyond tolerance already, was made here.
+        if one.incoming().counted * 10.0 < one.output.counted {
+            return Some((index, Origin { cause: Cause::Call(index), evidence: one.output.rows }));
+        }
         return Some((index, Origin { cause: Cause::Gradual(index), evidence: judged[index].output.rows }));
     }
     // Nothing came of it, but what went in is not the same.
