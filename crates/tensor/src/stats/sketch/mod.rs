@@ -96,7 +96,7 @@ pub fn statistics_and_sketch(view: &TensorView<'_>) -> (Statistics, Sketch) {
     statistics_and_sketch_at(Level::detected(), view)
 }
 
-fn statistics_and_sketch_at(level: Level, view: &TensorView<'_>) -> (Statistics, Sketch) {
+pub(super) fn statistics_and_sketch_at(level: Level, view: &TensorView<'_>) -> (Statistics, Sketch) {
     let together = match view.dtype() {
         // A pass in row-major order serves both.
         dtype if dtype.class() != DTypeClass::Float || view.as_bytes().is_none() => None,
@@ -122,7 +122,7 @@ pub fn sketch(view: &TensorView<'_>) -> Sketch {
     sketch_at(Level::detected(), view)
 }
 
-fn sketch_at(level: Level, view: &TensorView<'_>) -> Sketch {
+pub(super) fn sketch_at(level: Level, view: &TensorView<'_>) -> Sketch {
     let elements = view.components();
     let measured = Plan::new(elements.shape()).and_then(|plan| {
         let measured = match elements.dtype() {

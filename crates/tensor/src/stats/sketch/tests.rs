@@ -413,7 +413,7 @@ fn ten_thousand_random_pairs() {
     let mut random = Random(19);
     let (mut judged, mut within_two, mut within_interval, mut unseen) = (0, 0, 0, 0);
     let mut missed = [0; CHANGES.len()];
-    let mut worst_cosine = 0f64;
+    let (mut worst_cosine, mut cosine_within) = (0f64, 0);
     for pair in 0..PAIRS {
         let change = CHANGES[pair % CHANGES.len()];
         let columns = [8, 10, 48, 64, 96, 128, 256, 512, 768, 1000][random.below(10)];
@@ -441,6 +441,11 @@ fn ten_thousand_random_pairs() {
         within_interval += usize::from((found.interval.0..=found.interval.1).contains(&true_error));
         let dot: f64 = golden.iter().zip(&target).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum();
         let cosine = dot / norms[0] / norms[1];
+        // Rounding of the sums, of which nothing is left where the sketch is far from its resolution.
+        let rounding = found.resolution.powi(2);
+        let (lowest, highest) = found.cosine_interval;
+        cosine_within += usize::from((lowest - rounding..=highest + rounding).contains(&cosine));
+        assert!((lowest..=highest).contains(&found.cosine.unwrap()), "{found:?}");
         worst_cosine = worst_cosine.max((found.cosine.unwrap() - cosine).abs() / true_error.powi(2).min(1.0));
     }
     let share = |count: usize| count as f64 / judged as f64;
@@ -454,6 +459,7 @@ fn ten_thousand_random_pairs() {
     assert!(share(within_interval) >= 0.94, "{}", share(within_interval));
     assert!(missed.iter().all(|&missed| missed < PAIRS / CHANGES.len() * 4 / 100), "{missed:?}");
     assert!(share(unseen) < 0.005, "{unseen}");
+    assert!(share(cosine_within) >= 0.94, "{}", share(cosine_within));
     // A cosine is as good as the estimate of the squared error.
     assert!(worst_cosine < 2.5, "{worst_cosine}");
 }
@@ -589,6 +595,8 @@ fn hostile_texts() {
         for difference in [sketch.compare(&zero), sketch.compare(&good.parse().unwrap())] {
             assert!(difference.relative_error.is_none_or(|error| error >= 0.0), "{difference:?}");
             assert!(difference.interval.0 <= difference.interval.1, "{difference:?}");
+            let (lowest, highest) = difference.cosine_interval;
+            assert!(-1.0 <= lowest && lowest <= highest && highest <= 1.0, "{difference:?}");
             assert!(difference.cosine.is_none_or(|cosine| cosine.abs() <= 1.0), "{difference:?}");
         }
     }
