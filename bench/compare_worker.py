@@ -90,7 +90,9 @@ def sketch(largest: float, factor: float) -> str:
     same, other = random.Random(largest), random.Random(largest * factor)
     signed = same if factor < 1.1 else other
     content = struct.pack("<Qh", other.getrandbits(64), 16) + (700 * 4096).to_bytes(3, "little")
-    content += signed.randbytes(7 * 8) + signed.randbytes(3 * 8) + struct.pack("<H", 12) + signed.randbytes(3 * 8)
+    content += (
+        signed.randbytes(7 * 8) + signed.randbytes(3 * 8) + struct.pack("<H", 12) + signed.randbytes(3 * 8)
+    )
     return "1c" + base64.b64encode(content).decode().rstrip("=")
 
 

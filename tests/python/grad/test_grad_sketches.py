@@ -28,7 +28,9 @@ class Run:
         self.gradients: list[dict[str, torch.Tensor]] = []
         self._probe = monitor(folder, section)
         torch.manual_seed(3)
-        self.model = nn.Sequential(nn.Linear(64, 96), nn.Tanh(), nn.Linear(96, 96), nn.Tanh(), nn.Linear(96, 8))
+        self.model = nn.Sequential(
+            nn.Linear(64, 96), nn.Tanh(), nn.Linear(96, 96), nn.Tanh(), nn.Linear(96, 8)
+        )
         self.model.to(dtype)
         self._dtype = dtype
         self._probe.monitor([self.model])
@@ -66,7 +68,8 @@ def table(path: Path) -> list[dict[str, str]]:
 
 
 def cosine(a: torch.Tensor, b: torch.Tensor) -> float:
-    return torch.nn.functional.cosine_similarity(a.double().flatten(), b.double().flatten(), dim=0).item()
+    angle = torch.nn.functional.cosine_similarity(a.double().flatten(), b.double().flatten(), dim=0)
+    return float(angle)
 
 
 def test_files_stay_as_they_are_without_the_key(tmp_path: Path) -> None:
@@ -90,8 +93,8 @@ def test_files_stay_as_they_are_without_the_key(tmp_path: Path) -> None:
 
 
 def test_equal_runs_are_identical(tmp_path: Path) -> None:
-    runs = [Run(tmp_path / name, SKETCHED).train() for name in "ab"]
-    verdict = compared(*runs, tmp_path / "out")
+    first, second = (Run(tmp_path / name, SKETCHED).train() for name in "ab")
+    verdict = compared(first, second, tmp_path / "out")
     assert verdict["status"] == "identical"
 
 
