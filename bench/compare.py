@@ -104,7 +104,7 @@ class Bench:
             made = Path(folder) / "dumps"
             about, _ = self.work(Path(sys.executable), {"job": job, "folder": str(made), "count": count})
             paths = {"npu_path": str(made / "npu/dump.json"), "bench_path": str(made / "bench/dump.json")}
-            if job == "statistics":
+            if job in ("statistics", "sketched"):
                 paths["stack_path"] = str(made / "npu/stack.json")
             (made / "compare.json").write_text(json.dumps({**paths, "is_print_compare_log": False}))
             yield made, about
@@ -192,6 +192,20 @@ def statistics_case(bench: Bench, apis: int, most_mb: float, with_csv: bool) -> 
             line(f"statistics, {apis} APIs, csv", table, None, aims)
 
 
+def sketch_case(bench: Bench, apis: int) -> None:
+    """The same records with a sketch in each tensor; both pairs of dumps take turns."""
+    with bench.dumps("statistics", apis) as (plain, about), bench.dumps("sketched", apis) as (sketched, more):
+        for table in ("xlsx", "csv"):
+            every = [[bench.ours(dumps, table, 3 * apis) for dumps in (plain, sketched)] for _ in range(RUNS)]
+            without, ours = (best(list(runs)) for runs in zip(*every))
+            ratio = ours.seconds / without.seconds
+            aims = [bench.aim(f"{ratio:.2f}x of that without, <= 1.3x", ratio <= 1.3)]
+            if table == "csv":
+                longer = more["json_bytes"] / about["json_bytes"]
+                aims.append(f"dump.json {longer:.2f}x")
+            line(f"sketches, {apis} APIs, {table}", ours, None, aims)
+
+
 def plain_read(folder: Path) -> float:
     """Seconds of reading every tensor file once, in one thread, into a buffer that stays in cache."""
     buffer = memoryview(bytearray(1 << 19))
@@ -265,6 +279,7 @@ def main() -> int:
         cases: dict[str, Callable[[], None]] = {
             "statistics small": lambda: statistics_case(bench, sizes.small_apis, 200, with_csv=False),
             "statistics large": lambda: statistics_case(bench, sizes.large_apis, 400, with_csv=True),
+            "sketches": lambda: sketch_case(bench, sizes.large_apis),
             "tensors": lambda: tensor_case(bench, sizes.pairs),
             "one pair": lambda: large_case(bench, sizes.elements),
             "growth": lambda: growth_case(bench, sizes.growth),

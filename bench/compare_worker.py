@@ -7,9 +7,11 @@ kernel counts what a parent had when it started a process as that process's peak
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import random
+import struct
 import sys
 import time
 import zipfile
@@ -48,6 +50,9 @@ LEAF = """
      "Norm": %r,
      "requires_grad": true%s
     }"""
+# What a record with a sketch has besides.
+SKETCH = """,
+     "sketch": "%s\""""
 RECORD = """%s
   "%s": {
    "input_args": [%s
@@ -74,9 +79,21 @@ def api_name(number: int) -> str:
     return f"{NAMES[number % len(NAMES)]}.{number // len(NAMES)}.forward"
 
 
-def leaf(largest: float, factor: float = 1.0) -> str:
+def leaf(largest: float, factor: float = 1.0, sketched: bool = False) -> str:
     value = largest * factor
-    return LEAF % ("[8, 1024, 768]", value, -0.9 * value, 0.01 * value, 700 * value, "")
+    more = SKETCH % sketch(largest, factor) if sketched else ""
+    return LEAF % ("[8, 1024, 768]", value, -0.9 * value, 0.01 * value, 700 * value, more)
+
+
+def sketch(largest: float, factor: float) -> str:
+    """A text of the form sketches of float tensors have; with another factor the elements are other ones."""
+    same, other = random.Random(largest), random.Random(largest * factor)
+    signed = same if factor < 1.1 else other
+    content = struct.pack("<Qh", other.getrandbits(64), 16) + (700 * 4096).to_bytes(3, "little")
+    content += (
+        signed.randbytes(7 * 8) + signed.randbytes(3 * 8) + struct.pack("<H", 12) + signed.randbytes(3 * 8)
+    )
+    return "1c" + base64.b64encode(content).decode().rstrip("=")
 
 
 def write_stacks(file: TextIO, apis: int) -> None:
@@ -90,8 +107,12 @@ def write_stacks(file: TextIO, apis: int) -> None:
     json.dump(stacks, file, indent=1)
 
 
-def write_statistics(folder: Path, apis: int) -> dict[str, Any]:
+def write_statistics(folder: Path, apis: int, sketched: bool = False) -> dict[str, Any]:
     """Two dumps without tensor files: an API has two inputs and an output, 5 % of the rows get a colour."""
+
+    def tensor(largest: float, factor: float = 1.0) -> str:
+        return leaf(largest, factor, sketched)
+
     for side in ("npu", "bench"):
         (folder / side).mkdir(parents=True)
     values = random.Random(4)
@@ -104,9 +125,9 @@ def write_statistics(folder: Path, apis: int) -> dict[str, Any]:
             # Three outputs of twenty stand out: about half of them red, half of them yellow.
             draw = values.random()
             factor = 1.7 if draw < 0.075 else 1.2 if draw < 0.15 else 1.0000004
-            bench.write(RECORD % (before, name, leaf(first) + "," + leaf(second), leaf(output)))
-            near = leaf(first, 1.0000003) + "," + leaf(second)
-            npu.write(RECORD % (before, name, near, leaf(output, factor)))
+            bench.write(RECORD % (before, name, tensor(first) + "," + tensor(second), tensor(output)))
+            near = tensor(first, 1.0000003) + "," + tensor(second)
+            npu.write(RECORD % (before, name, near, tensor(output, factor)))
         for file in (npu, bench):
             file.write("\n }\n}")
     with (folder / "npu/stack.json").open("w") as file:
@@ -224,8 +245,8 @@ def main() -> None:
     folder = Path(order["folder"])
     if order["job"] == "reference":
         answer = run_reference(folder, Path(order["output"]), order["stacks"])
-    elif order["job"] == "statistics":
-        answer = write_statistics(folder, order["count"])
+    elif order["job"] in ("statistics", "sketched"):
+        answer = write_statistics(folder, order["count"], sketched=order["job"] == "sketched")
     elif order["job"] == "tensors":
         answer = write_tensors(folder, order["count"])
     else:

@@ -12,7 +12,7 @@ use msprobe_dump::config::{Config, Level, SummaryMode, Task};
 use msprobe_dump::filter::{Filter, Unmatched};
 use msprobe_dump::framework::Framework;
 use msprobe_dump::write::{Header, RecordId, SavedFile, StepSink, TensorPool};
-use msprobe_tensor::{Sketch, Statistics, TensorView, memory};
+use msprobe_tensor::{SketchText, Statistics, TensorView, memory};
 
 use crate::api_events::{Api, ApiId};
 use crate::backward::BackwardPasses;
@@ -109,7 +109,7 @@ impl Fill for Fetched<'_> {
         self.0.get(ticket).map_or_else(Statistics::default, |measured| measured.stats)
     }
 
-    fn sketch(&self, ticket: usize) -> Option<Sketch> {
+    fn sketch(&self, ticket: usize) -> Option<SketchText> {
         self.0.get(ticket)?.sketch
     }
 }

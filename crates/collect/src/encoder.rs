@@ -317,7 +317,7 @@ impl Encoder {
         }
         if let Some(sketch) = sketch {
             json.key("sketch");
-            json.string(&sketch.to_string());
+            json.string(sketch.as_str());
         }
         if let ElementFigures::Deferred(ticket) = tensor.figures {
             self.fragment.push_sketch_hole(json.len(), ticket, depth);

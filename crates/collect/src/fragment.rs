@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use msprobe_dump::write::{JsonText, RecordBody, SavedFile};
-use msprobe_tensor::{Sketch, Statistics};
+use msprobe_tensor::{SketchText, Statistics};
 
 use crate::health::Part;
 use crate::measure::{NumberStyle, write_statistics};
@@ -44,7 +44,7 @@ pub(crate) trait Fill {
         Statistics::default()
     }
     /// The sketch behind a ticket, if it was asked for.
-    fn sketch(&self, ticket: usize) -> Option<Sketch> {
+    fn sketch(&self, ticket: usize) -> Option<SketchText> {
         let _ = ticket;
         None
     }
@@ -152,7 +152,7 @@ impl Fragment {
                     let Some(sketch) = fill.sketch(*ticket) else { continue };
                     out.text.push_str(&members(*depth, |json| {
                         json.key("sketch");
-                        json.string(&sketch.to_string());
+                        json.string(sketch.as_str());
                     }));
                 }
                 HoleKind::DataName { name, depth } => {

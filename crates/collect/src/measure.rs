@@ -2,7 +2,7 @@
 
 use msprobe_dump::write::JsonText;
 use msprobe_tensor::{
-    DType, DTypeClass, Number, Sketch, Statistics, TensorView, crc32, sketch, statistics,
+    DType, DTypeClass, Number, SketchText, Statistics, TensorView, crc32, sketch, statistics,
     statistics_and_crc32, statistics_and_sketch,
 };
 
@@ -13,8 +13,8 @@ pub struct Measured {
     pub stats: Statistics,
     /// The CRC-32 of the elements, if it was asked for.
     pub crc32: Option<u32>,
-    /// The sketch of the elements, if it was asked for.
-    pub sketch: Option<Sketch>,
+    /// The sketch of the elements, if it was asked for: as text, because it is only written, and often more than once.
+    pub sketch: Option<SketchText>,
 }
 
 /// What is asked for beside statistics.
@@ -83,7 +83,7 @@ pub fn measure(view: &TensorView<'_>, wanted: Wanted) -> Measured {
         }
         Wanted { crc32: wants_crc32, sketch: true } => {
             let (stats, sketch) = statistics_and_sketch(view);
-            Measured { stats, crc32: wants_crc32.then(|| crc32(view)), sketch: Some(sketch) }
+            Measured { stats, crc32: wants_crc32.then(|| crc32(view)), sketch: Some(sketch.text()) }
         }
     }
 }
@@ -101,7 +101,7 @@ impl Measured {
             self.crc32 = Some(crc32(view));
         }
         if wanted.sketch && self.sketch.is_none() {
-            self.sketch = Some(sketch(view));
+            self.sketch = Some(sketch(view).text());
         }
         self
     }

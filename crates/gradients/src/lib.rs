@@ -1,19 +1,22 @@
 //! Directions of gradients of two runs: how similar they are step by step, and at which step they part.
 //!
 //! ```text
-//! rank*/step*/PARAMETER.npy --find--> pairs --measure--> counts --verdict--> curves, findings
+//! rank*/step*/PARAMETER.npy --find--> pairs --measure--> agreements --verdict--> curves, findings
+//! rank*/step*/sketches.json -/                               |
 //!                                                            \--table, pictures, page--> files
 //! ```
 //!
 //! A file that is missing or cannot be compared costs its own cell and is reported. An error ends the comparison only
 //! where there is nothing at all to compare.
 
+mod agreement;
 mod find;
 mod measure;
 mod names;
 mod outcome;
 mod page;
 mod pictures;
+mod sketches;
 mod table;
 mod verdict;
 
@@ -26,9 +29,11 @@ use msprobe_report::error::{Code, CompareError};
 use msprobe_report::paths::check_directory;
 use msprobe_report::paths::{make_directory, make_directory_in, publish};
 
-pub use self::measure::{Count, Similarities};
+pub use self::agreement::{Agreement, Cosine, Count};
+pub use self::measure::Similarities;
 pub use self::names::file_stem;
 pub use self::outcome::{Outcome, RankOutcome};
+pub use self::sketches::StepCosines;
 pub use self::verdict::{Curve, Finding, RankVerdict, Reason, Thresholds};
 pub use msprobe_report::answer::Status;
 
@@ -96,6 +101,8 @@ struct Notes<'a> {
     differing_rows: Vec<String>,
     /// Whether anything but missing files failed.
     broken: bool,
+    /// Whether one run has sketches where the other has signs.
+    is_mixed: bool,
 }
 
 impl<'a> Notes<'a> {
@@ -103,7 +110,7 @@ impl<'a> Notes<'a> {
     const SHOWN: usize = 100;
 
     fn new(console: &'a dyn Console) -> Notes<'a> {
-        Notes { console, failures: Vec::new(), differing_rows: Vec::new(), broken: false }
+        Notes { console, failures: Vec::new(), differing_rows: Vec::new(), broken: false, is_mixed: false }
     }
 
     fn warning(&mut self, text: &str) {
@@ -199,15 +206,18 @@ fn one_rank(
     let similarities = measure::measure(sides, &steps, parameters, notes);
     let broken = notes.broken;
     notes.broken |= was_broken;
-    let compared = similarities.counts.iter().flatten().any(Option::is_some);
+    let compared = similarities.agreements.iter().flatten().any(Option::is_some);
     if !compared && !similarities.parameters.is_empty() {
         // The first fault says most; files that are not there are said in words scripts know.
         let message = match notes.failures.get(before) {
             Some(first) if broken => first.clone(),
             _ => "no matched grad_file for comparison, please dump data in same configuration".to_owned(),
         };
-        return Err(CompareError::new(Code::InvalidCompareMode, message)
-            .with_hint("directions are collected with grad_level L1 or L2; L0 has none"));
+        let hint = match notes.is_mixed {
+            true => "collect both runs with the same grad_probe.sketch: true, or false for signs",
+            false => "directions are collected with grad_level L1 or L2; L0 has none",
+        };
+        return Err(CompareError::new(Code::InvalidCompareMode, message).with_hint(hint));
     }
     Ok((rank, similarities))
 }
@@ -225,6 +235,14 @@ fn leave(measured: Vec<Measured>, sides: [&Path; 2], options: &Options, mut note
         let path = output.join("similarities.csv");
         publish(&path, console, |file| table::write_similarities(&similarities, file))?;
         files.push(path);
+        if let Some(runs) = &similarities.step_cosines {
+            let path = output.join("cosines.csv");
+            publish(&path, console, |file| table::write_cosines(&similarities, file))?;
+            files.push(path);
+            let path = output.join("step_cosines.csv");
+            publish(&path, console, |file| table::write_step_cosines(&similarities, runs, file))?;
+            files.push(path);
+        }
         // Pictures are for looking at; the numbers stand without them.
         if let Err(error) = pictures::draw(&similarities, &verdict, options, &output, console) {
             notes.failure(error.message);

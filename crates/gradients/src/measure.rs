@@ -1,55 +1,35 @@
-//! Counting: how many directions of each parameter are the same in both runs, step by step.
+//! Measuring: how far the directions of each parameter agree in both runs, step by step.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use msprobe_dump::grad_probe::SKETCHES_FILE;
 use msprobe_report::console::Console;
 use msprobe_tensor::files::read_direction;
 use rayon::prelude::*;
 
 use super::Notes;
+use super::agreement::{Agreement, Count, total};
 use super::find::{Numbered, Parameters, entries};
 use super::names::file_stem;
+use super::sketches::{self, StepCosines, has_sketches};
 
 /// Forms of direction files. The first that is there is taken.
 const ENDINGS: [&str; 2] = [".npy", ".bits"];
 
-/// Elements with the same direction, of all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Count {
-    /// Elements whose direction is the same on both sides.
-    pub same: u64,
-    /// Elements.
-    pub total: u64,
-}
-
-impl Count {
-    /// The similarity; nothing where there is no element.
-    pub fn similarity(self) -> Option<f64> {
-        (self.total > 0).then(|| self.same as f64 / self.total as f64)
-    }
-
-    fn plus(self, other: Count) -> Count {
-        Count { same: self.same.saturating_add(other.same), total: self.total.saturating_add(other.total) }
-    }
-}
-
-/// The similarity at a position of a curve, if it is known.
-pub(super) fn similarity_at(counts: &[Option<Count>], position: usize) -> Option<f64> {
-    counts.get(position).copied().flatten().and_then(Count::similarity)
-}
-
 /// The similarities of a rank.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Similarities {
     /// Steps of both sides, ascending.
     pub steps: Vec<u64>,
     /// Parameters in the order of the model.
     pub parameters: Vec<String>,
-    /// For each parameter a count per step; none where there is nothing to compare.
-    pub counts: Vec<Vec<Option<Count>>>,
+    /// For each parameter one per step; none where there is nothing to compare.
+    pub agreements: Vec<Vec<Option<Agreement>>>,
     /// All parameters together, per step.
-    pub summary: Vec<Option<Count>>,
+    pub summary: Vec<Option<Agreement>>,
+    /// Cosines between consecutive steps of both runs, if both are kept as sketches.
+    pub step_cosines: Option<[StepCosines; 2]>,
 }
 
 /// Compares the files of a rank, on all threads. What cannot be compared costs its own count and is noted.
@@ -62,47 +42,148 @@ pub(super) fn measure(
     let console = notes.console;
     let listed: Vec<[StepFiles; 2]> =
         steps.iter().map(|step| sides.map(|side| StepFiles::list(side.join(&step.name), notes))).collect();
-    note_unread(&listed, &parameters, notes);
+    let forms: Vec<Form> = listed.iter().map(Form::of).collect();
+    note_unread(&listed, &forms, &parameters, notes);
     let names = &parameters.names;
-    let pairs = names.len() * steps.len();
     console.begin("comparing directions", total_bytes(&listed));
-    let cells: Vec<Cell> = (0..pairs)
+    let is_expected = |step: usize, name: &str| {
+        let recorded = parameters.recorded.get(step).and_then(Option::as_ref);
+        recorded.is_none_or(|recorded| recorded.contains(name))
+    };
+    let known: HashSet<&str> = names.iter().map(String::as_str).collect();
+    let is_named = |step: usize, name: &str| {
+        is_expected(step, name) && (parameters.strangers.contains(name) || known.contains(name))
+    };
+    // Steps of signs parameter by parameter, because files are large; those of sketches file by file.
+    let of_signs: Vec<usize> = (0..steps.len()).filter(|&step| forms[step] == Form::Signs).collect();
+    let mut cells: Vec<Cell> = (0..names.len() * of_signs.len())
         .into_par_iter()
         .with_max_len(1)
         .map(|index| {
-            let (step, name) = (index / names.len(), &names[index % names.len()]);
-            let recorded = parameters.recorded.get(step).and_then(Option::as_ref);
-            let expected = recorded.is_none_or(|recorded| recorded.contains(name));
-            compare(&listed[step], name, expected, console)
+            let (step, name) = (of_signs[index / names.len()], &names[index % names.len()]);
+            compare(&listed[step], name, is_expected(step, name), console)
+        })
+        .collect();
+    let of_sketches: Vec<Option<Result<sketches::OfStep, String>>> = (0..steps.len())
+        .into_par_iter()
+        .map(|step| {
+            let previous = step.checked_sub(1).and_then(|before| listed.get(before));
+            (forms[step] == Form::Sketches).then(|| {
+                let found = sketches::compare_step(
+                    &listed[step],
+                    previous,
+                    names,
+                    |name| is_expected(step, name),
+                    |name| is_named(step, name),
+                );
+                console.advance(found.as_ref().map_or(0, |found| found.bytes));
+                found
+            })
         })
         .collect();
     console.end();
-    let mut counts = vec![vec![None; steps.len()]; names.len()];
+    let mut agreements = vec![vec![None; steps.len()]; names.len()];
+    let mut cosines: Option<[StepCosines; 2]> = None;
     // In order, whichever thread was first.
-    for (index, cell) in cells.into_iter().enumerate() {
-        match cell {
-            Cell::Counted(count, unread) => {
-                counts[index % names.len()][index / names.len()] = Some(count);
-                for text in unread {
-                    notes.left_out(text);
+    let mut signs = cells.drain(..);
+    for (step, found) in of_sketches.into_iter().enumerate() {
+        let cells: Vec<Cell> = match (forms[step], found) {
+            (Form::Signs, _) => signs.by_ref().take(names.len()).collect(),
+            (Form::Sketches, Some(Ok(found))) => {
+                let cosines = cosines.get_or_insert_with(|| {
+                    let rows = vec![vec![None; steps.len()]; names.len() + 1];
+                    [StepCosines { rows: rows.clone() }, StepCosines { rows }]
+                });
+                for (run, values) in cosines.iter_mut().zip(found.to_previous) {
+                    for (row, value) in run.rows.iter_mut().zip(values) {
+                        row[step] = value;
+                    }
                 }
+                found.unread.into_iter().for_each(|text| notes.left_out(text));
+                found.cells
             }
-            Cell::Absent => {}
-            Cell::Failed(text) => notes.failure(text),
-            Cell::Missing(text) => notes.missing(text),
+            (Form::Sketches, Some(Err(text))) => {
+                notes.failure(text);
+                continue;
+            }
+            (form, _) => {
+                form.note(&listed[step], notes);
+                continue;
+            }
+        };
+        for (row, cell) in agreements.iter_mut().zip(cells) {
+            match cell {
+                Cell::Compared(agreement, unread) => {
+                    row[step] = Some(agreement);
+                    unread.into_iter().for_each(|text| notes.left_out(text));
+                }
+                Cell::Absent => {}
+                Cell::Failed(text) => notes.failure(text),
+                Cell::Missing(text) => notes.missing(text),
+            }
         }
     }
-    let summary = (0..steps.len()).map(|step| total(counts.iter().map(|row| row[step]))).collect();
+    let summary = (0..steps.len()).map(|step| total(agreements.iter().map(|row| row[step]))).collect();
     Similarities {
         steps: steps.iter().map(|step| step.number).collect(),
         parameters: parameters.names,
-        counts,
+        agreements,
         summary,
+        step_cosines: cosines,
+    }
+}
+
+/// In which form both runs have a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// Both have signs, or neither has anything.
+    Signs,
+    /// Both have sketches.
+    Sketches,
+    /// The run at this position has sketches, the other one signs.
+    Mixed(usize),
+    /// The run at this position has sketches, the other one nothing.
+    Alone(usize),
+}
+
+impl Form {
+    fn of(sides: &[StepFiles; 2]) -> Form {
+        match [has_sketches(&sides[0]), has_sketches(&sides[1])] {
+            [true, true] => Form::Sketches,
+            [false, false] => Form::Signs,
+            [is_first, _] => {
+                let (ours, theirs) = if is_first { (0, 1) } else { (1, 0) };
+                match [sides[ours].has_signs(), sides[theirs].has_signs()] {
+                    [true, true] => Form::Signs,
+                    [false, true] => Form::Mixed(ours),
+                    _ => Form::Alone(ours),
+                }
+            }
+        }
+    }
+
+    /// Says why a step is not compared.
+    fn note(self, sides: &[StepFiles; 2], notes: &mut Notes<'_>) {
+        match self {
+            Form::Mixed(ours) => {
+                let [ours, theirs] = [ours, 1 - ours].map(|side| sides[side].directory.display());
+                notes.is_mixed = true;
+                notes.failure(format!(
+                    "{ours} has sketches, {theirs} has signs, and these cannot be compared: a sketch knows the \
+                     angle between two gradients, not the sign of an element"
+                ));
+            }
+            Form::Alone(ours) => {
+                let path = sides[1 - ours].directory.join(SKETCHES_FILE);
+                notes.missing(format!("no matched grad_file for comparison, missing: {}", path.display()));
+            }
+            Form::Signs | Form::Sketches => {}
+        }
     }
 }
 
 /// Files nobody compares: of parameters no table names, in another form beside the one that is taken, of no form at all.
-fn note_unread(listed: &[[StepFiles; 2]], parameters: &Parameters, notes: &mut Notes<'_>) {
+fn note_unread(listed: &[[StepFiles; 2]], forms: &[Form], parameters: &Parameters, notes: &mut Notes<'_>) {
     let of_steps =
         listed.iter().enumerate().flat_map(|(step, sides)| sides.iter().map(move |side| (step, side)));
     for (step, side) in of_steps {
@@ -111,40 +192,38 @@ fn note_unread(listed: &[[StepFiles; 2]], parameters: &Parameters, notes: &mut N
         let is_recorded = |name: &&String| recorded.is_none_or(|recorded| recorded.contains(*name));
         let names = parameters.names.iter().chain(&parameters.strangers).filter(is_recorded);
         let taken: HashSet<PathBuf> = names.filter_map(|name| side.find(name)).collect();
-        let mut unread: Vec<&String> = side
-            .names
-            .iter()
-            .filter(|name| !name.starts_with('.') && !taken.contains(&side.directory.join(name)))
-            .collect();
+        let of_sketches = forms[step] == Form::Sketches;
+        let is_taken = |name: &str| match name == SKETCHES_FILE {
+            // Beside signs it is left over from another run; where nothing is compared, that is said of the step.
+            true => forms[step] != Form::Signs,
+            false => !of_sketches && taken.contains(&side.directory.join(name)),
+        };
+        let mut unread: Vec<&String> =
+            side.names.iter().filter(|name| !name.starts_with('.') && !is_taken(name)).collect();
         unread.sort_unstable();
         for name in unread {
-            notes.left_out(format!("no table names {}", side.directory.join(name).display()));
+            let path = side.directory.join(name);
+            notes.left_out(match name == SKETCHES_FILE || of_sketches {
+                true => format!("{} is not read: the step has directions of another form", path.display()),
+                false => format!("no table names {}", path.display()),
+            });
         }
     }
 }
 
-/// The sum of what is known; nothing if nothing is.
-fn total(counts: impl Iterator<Item = Option<Count>>) -> Option<Count> {
-    let mut counts = counts.peekable();
-    if counts.peek().is_none() {
-        return Some(Count::default());
-    }
-    counts.flatten().reduce(Count::plus)
-}
-
-enum Cell {
-    /// A count, and what of the files it does not cover.
-    Counted(Count, Vec<String>),
+pub(super) enum Cell {
+    /// What was found, and what of the files it does not cover.
+    Compared(Agreement, Vec<String>),
     /// No side has it, and none said it would.
     Absent,
     Missing(String),
     Failed(String),
 }
 
-/// The direction files of one side and step.
-struct StepFiles {
-    directory: PathBuf,
-    names: HashSet<String>,
+/// The files of one side and step.
+pub(super) struct StepFiles {
+    pub(super) directory: PathBuf,
+    pub(super) names: HashSet<String>,
 }
 
 impl StepFiles {
@@ -160,6 +239,10 @@ impl StepFiles {
         let names = ENDINGS.map(|ending| format!("{}{ending}", file_stem(parameter, ending)));
         let name = names.into_iter().find(|name| self.names.contains(name))?;
         Some(self.directory.join(name))
+    }
+
+    fn has_signs(&self) -> bool {
+        self.names.iter().any(|name| ENDINGS.iter().any(|ending| name.ends_with(ending)))
     }
 
     /// Where a parameter's file should be.
@@ -199,7 +282,10 @@ fn compare(files: &[StepFiles; 2], name: &str, expected: bool, console: &dyn Con
                     let unread = behind.map(|(path, bytes)| {
                         format!("{bytes} bytes of {} are behind its array", path.display())
                     });
-                    Cell::Counted(Count { same, total: a.numel() as u64 }, unread.collect())
+                    {
+                        let count = Count { same, total: a.numel() as u64 };
+                        Cell::Compared(Agreement::Signs(count), unread.collect())
+                    }
                 }
                 None => Cell::Failed(format!(
                     "tensor shape is not equal: {} {:?}, {} {:?}",

@@ -8,7 +8,7 @@ use msprobe_report::{
     Block, Cell, CellSink, CurveSeries, Curves, Limit, Page, PageTable, SheetRows, Tone, VecRows,
 };
 
-use super::measure::Count;
+use super::agreement::Agreement;
 use super::outcome::{Outcome, RankOutcome, short};
 use super::table::SUMMARY;
 use super::verdict::{Curve, Thresholds};
@@ -34,7 +34,7 @@ struct Entry<'a> {
     label: String,
     name: &'a str,
     curve: &'a Curve,
-    counts: &'a [Option<Count>],
+    agreements: &'a [Option<Agreement>],
 }
 
 struct Entries<'a> {
@@ -93,17 +93,19 @@ impl<'a> Entries<'a> {
     /// All parameters together first, then each, worst first: flagged ones, then by the lowest similarity.
     fn of(outcome: &'a Outcome) -> Entries<'a> {
         let several = outcome.ranks.len() > 1;
-        let entry =
-            |rank: &'a RankOutcome, name: &'a str, curve: &'a Curve, counts: &'a [Option<Count>]| Entry {
-                rank,
-                label: match rank.rank {
-                    Some(number) if several => format!("rank {number}: {name}"),
-                    _ => name.to_owned(),
-                },
-                name,
-                curve,
-                counts,
-            };
+        let entry = |rank: &'a RankOutcome,
+                     name: &'a str,
+                     curve: &'a Curve,
+                     agreements: &'a [Option<Agreement>]| Entry {
+            rank,
+            label: match rank.rank {
+                Some(number) if several => format!("rank {number}: {name}"),
+                _ => name.to_owned(),
+            },
+            name,
+            curve,
+            agreements,
+        };
         let mut all: Vec<Entry<'_>> = outcome
             .ranks
             .iter()
@@ -115,8 +117,8 @@ impl<'a> Entries<'a> {
             .flat_map(|rank| rank.verdict.worst_first().into_iter().map(move |index| (rank, index)))
             .map(|(rank, index)| {
                 let (similarities, verdict) = (&rank.similarities, &rank.verdict);
-                let counts = &similarities.counts[index];
-                entry(rank, &similarities.parameters[index], &verdict.curves[index], counts)
+                let agreements = &similarities.agreements[index];
+                entry(rank, &similarities.parameters[index], &verdict.curves[index], agreements)
             })
             .collect();
         parameters.sort_by(|a, b| a.curve.worse_first(b.curve));
@@ -164,7 +166,7 @@ impl CurveSeries for Entries<'_> {
         let entry = &self.all[index];
         if !entry.curve.flags.is_empty() {
             Tone::Bad
-        } else if entry.counts.iter().any(Option::is_none) {
+        } else if entry.agreements.iter().any(Option::is_none) {
             Tone::Warning
         } else {
             Tone::Good
@@ -174,9 +176,9 @@ impl CurveSeries for Entries<'_> {
     fn values(&self, index: usize) -> Vec<f64> {
         let entry = &self.all[index];
         let mut values = vec![f64::NAN; self.steps.len()];
-        for (position, count) in entry.counts.iter().enumerate() {
+        for (position, agreement) in entry.agreements.iter().enumerate() {
             if let (Some(place), Some(value)) =
-                (self.place(entry, position), count.and_then(Count::similarity))
+                (self.place(entry, position), agreement.and_then(Agreement::similarity))
             {
                 values[place] = value;
             }
@@ -231,7 +233,7 @@ impl SheetRows for Entries<'_> {
             }
             integer(sink, extreme.map(|(step, _)| entry.rank.step(step)));
         }
-        sink.integer(entry.counts.iter().filter(|count| count.is_some()).count() as i128);
+        sink.integer(entry.agreements.iter().filter(|agreement| agreement.is_some()).count() as i128);
     }
 
     fn tone(&self, row: usize) -> Tone {

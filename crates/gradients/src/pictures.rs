@@ -10,7 +10,8 @@ use msprobe_report::paths::{make_directory_in, publish};
 use msprobe_report::{LinePlot, line_plot_png};
 use rayon::prelude::*;
 
-use super::measure::{Count, Similarities, similarity_at};
+use super::agreement::{Agreement, similarity_at};
+use super::measure::Similarities;
 use super::names::distinct_files;
 use super::table::SUMMARY;
 use super::verdict::{Curve, RankVerdict, Thresholds};
@@ -41,8 +42,8 @@ pub(super) fn draw(
         ENDING,
         std::slice::from_ref(&summary_file),
     );
-    let draw = |name: &str, counts: &[Option<Count>], curve: &Curve, file: &str| {
-        let points = points(&similarities.steps, counts);
+    let draw = |name: &str, agreements: &[Option<Agreement>], curve: &Curve, file: &str| {
+        let points = points(&similarities.steps, agreements);
         if points.is_empty() {
             return Ok(());
         }
@@ -53,7 +54,7 @@ pub(super) fn draw(
             y_label: "similarities",
             points: &points,
             note: &curve.note(&similarities.steps, options.thresholds),
-            marks: &marks(&similarities.steps, counts, curve),
+            marks: &marks(&similarities.steps, agreements, curve),
             limits: &limits(&similarities.steps, curve, options.thresholds),
         };
         publish(&directory.join(file), &kept, |file| {
@@ -63,8 +64,8 @@ pub(super) fn draw(
         })
     };
     chosen.par_iter().try_for_each(|&index| {
-        let (counts, curve) = (&similarities.counts[index], &verdict.curves[index]);
-        draw(&similarities.parameters[index], counts, curve, &files[index])
+        let (agreements, curve) = (&similarities.agreements[index], &verdict.curves[index]);
+        draw(&similarities.parameters[index], agreements, curve, &files[index])
     })?;
     draw(SUMMARY, &similarities.summary, &verdict.summary, &summary_file)?;
     let count = kept.0.into_inner();
@@ -88,9 +89,10 @@ impl Console for KeptPictures {
 }
 
 /// The points that are flagged.
-fn marks(steps: &[u64], counts: &[Option<Count>], curve: &Curve) -> Vec<(f64, f64)> {
-    let point =
-        |&(position, _): &(usize, _)| Some((*steps.get(position)? as f64, similarity_at(counts, position)?));
+fn marks(steps: &[u64], agreements: &[Option<Agreement>], curve: &Curve) -> Vec<(f64, f64)> {
+    let point = |&(position, _): &(usize, _)| {
+        Some((*steps.get(position)? as f64, similarity_at(agreements, position)?))
+    };
     curve.flags.iter().filter_map(point).collect()
 }
 
@@ -105,7 +107,7 @@ fn limits(steps: &[u64], curve: &Curve, thresholds: Thresholds) -> Vec<(f64, f64
 }
 
 /// What is known; no elements are drawn as they are written, as 0.
-fn points(steps: &[u64], counts: &[Option<Count>]) -> Vec<(f64, f64)> {
-    let known = steps.iter().zip(counts).filter_map(|(&step, count)| Some((step, (*count)?)));
-    known.map(|(step, count)| (step as f64, count.similarity().unwrap_or(0.0))).collect()
+fn points(steps: &[u64], agreements: &[Option<Agreement>]) -> Vec<(f64, f64)> {
+    let known = steps.iter().zip(agreements).filter_map(|(&step, known)| Some((step, (*known)?)));
+    known.map(|(step, agreement)| (step as f64, agreement.similarity().unwrap_or(0.0))).collect()
 }

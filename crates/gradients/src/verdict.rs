@@ -7,9 +7,10 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use super::measure::{Count, Similarities, similarity_at};
+use super::agreement::{Agreement, similarity_at};
+use super::measure::Similarities;
 
-/// What counts as suspicious.
+/// What agreements as suspicious.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Thresholds {
     /// A curve must not begin below this.
@@ -110,34 +111,40 @@ pub struct Curve {
 }
 
 impl Curve {
-    /// Judges a curve.
-    pub fn judge(counts: &[Option<Count>], thresholds: Thresholds) -> Curve {
+    /// Judges a curve. What is only estimated is judged by the end of its interval that speaks for it: it is suspicious where
+    /// it would be in 95 of 100 cases.
+    pub fn judge(agreements: &[Option<Agreement>], thresholds: Thresholds) -> Curve {
         let mut curve = Curve::default();
         let mut before: Option<f64> = None;
+        // The lower ends of intervals, of the step before and the best of the first steps.
+        let (mut surely_before, mut surely_best) = (0f64, 0f64);
         let mut known = 0;
         // Each is told when it begins, not at every step it lasts.
         let (mut is_sunk, mut is_low) = (false, false);
-        for (step, count) in counts.iter().enumerate() {
-            let Some(similarity) = count.and_then(Count::similarity) else { continue };
+        for (step, agreement) in agreements.iter().enumerate() {
+            let Some(similarity) = agreement.and_then(Agreement::similarity) else { continue };
+            let (lowest, highest) =
+                agreement.and_then(Agreement::interval).unwrap_or((similarity, similarity));
             if curve.lowest.is_none_or(|(_, lowest)| similarity < lowest) {
                 curve.lowest = Some((step, similarity));
             }
             let (start, best) = curve.beginning.unwrap_or((step, similarity));
             if known < FIRST_STEPS {
                 curve.beginning = Some((start, best.max(similarity)));
+                surely_best = surely_best.max(lowest);
             }
             known += 1;
-            let best = curve.beginning.map_or(similarity, |(_, best)| best);
             let fall = before.map_or(0.0, |before| before - similarity);
             if fall > 0.0 && curve.largest_fall.is_none_or(|(_, largest)| fall > largest) {
                 curve.largest_fall = Some((step, fall));
             }
-            let sinks = best - similarity > thresholds.total + ROUNDING;
-            let is_below = similarity < thresholds.floor - ROUNDING;
+            let surely_fell = before.is_some() && surely_before - highest > thresholds.fall + ROUNDING;
+            let sinks = surely_best - highest > thresholds.total + ROUNDING;
+            let is_below = highest < thresholds.floor - ROUNDING;
             // The rule that says most about the step comes first.
-            let reason = if before.is_none() && similarity < thresholds.first {
+            let reason = if before.is_none() && highest < thresholds.first {
                 Some(Reason::First)
-            } else if fall > thresholds.fall + ROUNDING {
+            } else if surely_fell {
                 Some(Reason::Fall)
             } else if sinks && !is_sunk {
                 Some(Reason::Sunk)
@@ -149,6 +156,7 @@ impl Curve {
             curve.flags.extend(reason.map(|reason| (step, reason)));
             (is_sunk, is_low) = (sinks, is_below);
             before = Some(similarity);
+            surely_before = lowest;
         }
         curve
     }
@@ -209,7 +217,7 @@ impl RankVerdict {
     /// Judges every curve of a rank.
     pub fn judge(similarities: &Similarities, thresholds: Thresholds) -> RankVerdict {
         let curves: Vec<Curve> =
-            similarities.counts.iter().map(|counts| Curve::judge(counts, thresholds)).collect();
+            similarities.agreements.iter().map(|agreements| Curve::judge(agreements, thresholds)).collect();
         let summary = Curve::judge(&similarities.summary, thresholds);
         let first = |curve: &Curve| curve.flags.first().map(|(step, _)| *step);
         let step = curves.iter().chain([&summary]).filter_map(first).min();
@@ -225,9 +233,9 @@ impl RankVerdict {
                 reasons: reasons.into_iter().collect(),
                 parameters,
                 compared: similarities
-                    .counts
+                    .agreements
                     .iter()
-                    .filter(|counts| similarity_at(counts, step).is_some())
+                    .filter(|agreements| similarity_at(agreements, step).is_some())
                     .count(),
                 summary: summary.reason_at(step),
             }
@@ -246,17 +254,19 @@ impl RankVerdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agreement::Count;
 
-    fn counts(similarities: &[Option<f64>]) -> Vec<Option<Count>> {
-        let count = |share: f64| Count { same: (share * 10_000.0).round() as u64, total: 10_000 };
+    fn counts(similarities: &[Option<f64>]) -> Vec<Option<Agreement>> {
+        let count =
+            |share: f64| Agreement::Signs(Count { same: (share * 10_000.0).round() as u64, total: 10_000 });
         similarities.iter().map(|share| share.map(count)).collect()
     }
 
-    fn known(similarities: &[f64]) -> Vec<Option<Count>> {
+    fn known(similarities: &[f64]) -> Vec<Option<Agreement>> {
         counts(&similarities.iter().copied().map(Some).collect::<Vec<_>>())
     }
 
-    fn flags(counts: &[Option<Count>]) -> Vec<(usize, Reason)> {
+    fn flags(counts: &[Option<Agreement>]) -> Vec<(usize, Reason)> {
         Curve::judge(counts, Thresholds::default()).flags
     }
 
@@ -325,7 +335,7 @@ mod tests {
 
     #[test]
     fn nothing_is_said_of_no_elements() {
-        let empty = Some(Count::default());
+        let empty = Some(Agreement::Signs(Count::default()));
         assert_eq!(Curve::judge(&[empty, empty], Thresholds::default()), Curve::default());
         assert_eq!(flags(&[empty, known(&[1.0])[0], empty, known(&[0.96])[0]]), [(3, Reason::Fall)]);
     }
@@ -350,12 +360,14 @@ mod tests {
     }
 
     fn rank(rows: &[&[f64]]) -> Similarities {
-        let counts: Vec<_> = rows.iter().map(|row| known(row)).collect();
+        let agreements: Vec<_> = rows.iter().map(|row| known(row)).collect();
+        let all = Agreement::Signs(Count { same: 1, total: 1 });
         Similarities {
             steps: (0..rows[0].len() as u64).collect(),
             parameters: (0..rows.len()).map(|index| format!("p{index}")).collect(),
-            summary: vec![Some(Count { same: 1, total: 1 }); rows[0].len()],
-            counts,
+            summary: vec![Some(all); rows[0].len()],
+            agreements,
+            step_cosines: None,
         }
     }
 

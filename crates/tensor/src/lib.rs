@@ -23,8 +23,8 @@ pub use pair::{
 pub use parallel::{Crew, on_this_thread, with_crew};
 pub use stats::{
     Arithmetic, Bounds, Eighths, Extremes, FloatRange, FourStatistics, GradientFigures, GradientWork, Number,
-    Sketch, SketchCuts, SketchDifference, SketchPart, SketchSums, SketchTextError, Statistics, extremes,
-    measure_gradient, sketch, sketch_cuts, sketch_tables, sketch_width, statistics, statistics_and_crc32,
-    statistics_and_sketch,
+    Sketch, SketchCuts, SketchDifference, SketchPart, SketchSums, SketchText, SketchTextError, Statistics,
+    extremes, measure_gradient, sketch, sketch_cuts, sketch_tables, sketch_width, statistics,
+    statistics_and_crc32, statistics_and_sketch,
 };
 pub use view::{BLOCK_ELEMENTS, Endian, TensorView, ViewError, checked_numel, contiguous_strides};

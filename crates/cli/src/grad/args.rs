@@ -23,9 +23,10 @@ pub(crate) enum GradCommand {
 ///
 /// DIR1 and DIR2 are the dump paths of two runs that were collected with task grad_probe at level L1 or L2 (directories
 /// with rank0, rank1, …), or one rank directory of each (with step0, step1, …). The similarity of a parameter at a step is
-/// the share of its elements whose gradient has the same sign in both runs. Suspicious is a parameter that begins below
-/// --first, falls by more than --fall from one step to the next, sinks by more than --total-fall since its first steps, or
-/// comes below --floor. Gradients are computed from the last layer back, so of the parameters that are suspicious at the
+/// the share of its elements whose gradient has the same sign in both runs; of runs that keep sketches of gradients
+/// (grad_probe.sketch) it is 1 - angle / 180°, estimated. Suspicious is a parameter that begins below --first, falls by
+/// more than --fall from one step to the next, sinks by more than --total-fall since its first steps, or comes below
+/// --floor. Gradients are computed from the last layer back, so of the parameters that are suspicious at the
 /// first such step, the one named is the last in the order of the model. A file that is missing or cannot be read costs its
 /// own cell and makes the answer incomplete. Nothing is written to DIR1 and DIR2.
 #[derive(Debug, Args)]
@@ -35,6 +36,7 @@ pub(crate) enum GradCommand {
     2  wrong usage, or nothing could be compared\n\n\
     Files (similarities.csv and pictures of dump paths are in OUT/rank0, OUT/rank1, …):\n  \
     similarities.csv        a row per parameter, a column per step, all parameters together in the last row\n  \
+    cosines.csv             of sketches: the same with cosines; step_cosines.csv those from one step to the next\n  \
     similarities_picture/   a curve per parameter, and of all together\n  \
     similarities.html       all curves on a page, worst first\n  \
     verdict.json            the verdict for scripts: status identical, within_tolerance, incomplete, diverged\n\n\

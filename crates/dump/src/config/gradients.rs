@@ -34,6 +34,8 @@ pub struct GradProbe {
     pub bounds: Vec<Bound>,
     /// Whether directions are stored as bits.
     pub compact_direction: bool,
+    /// Whether a sketch of each gradient stands for its directions.
+    pub sketch: bool,
 }
 
 /// Where an interval ends.
@@ -91,12 +93,18 @@ impl GradProbe {
             Some(Value::Array(bounds)) => read_bounds(bounds)?,
             Some(_) => return Err(Refusal::plain("bounds must be a list")),
         };
-        let compact_direction = match get("compact_direction") {
-            None => false,
-            Some(Value::Bool(on)) => *on,
-            Some(_) => return Err(Refusal::plain("compact_direction must be a boolean")),
+        let switch = |key: &str| match get(key) {
+            None => Ok(false),
+            Some(Value::Bool(on)) => Ok(*on),
+            Some(_) => Err(Refusal::plain(format!("{key} must be a boolean"))),
         };
-        Ok(GradProbe { level, param_list, bounds, compact_direction })
+        let (compact_direction, sketch) = (switch("compact_direction")?, switch("sketch")?);
+        if compact_direction && sketch {
+            return Err(Refusal::plain(
+                "compact_direction and sketch cannot both be true: a sketch stands for the directions",
+            ));
+        }
+        Ok(GradProbe { level, param_list, bounds, compact_direction, sketch })
     }
 }
 
@@ -145,7 +153,7 @@ mod tests {
     #[test]
     fn what_is_missing_has_a_default() {
         let probe = GradProbe::read(None).unwrap();
-        assert_eq!((probe.level, probe.compact_direction), (GradLevel::L1, false));
+        assert_eq!((probe.level, probe.compact_direction, probe.sketch), (GradLevel::L1, false, false));
         assert!(probe.wants("any"));
         assert!(read(&json!({ "param_list": [] })).unwrap().wants("any"));
         let some = read(&json!({ "param_list": ["a", 1] })).unwrap();
@@ -188,6 +196,11 @@ mod tests {
             (json!({ "bounds": [1, 0] }), "bounds list is not ascending"),
             (json!({ "bounds": [0, 0.0] }), "bounds list is not ascending"),
             (json!({ "compact_direction": 1 }), "compact_direction must be a boolean"),
+            (json!({ "sketch": "yes" }), "sketch must be a boolean"),
+            (
+                json!({ "sketch": true, "compact_direction": true }),
+                "compact_direction and sketch cannot both be true: a sketch stands for the directions",
+            ),
         ] {
             assert_eq!(read(&section).unwrap_err(), text, "{section}");
         }

@@ -68,7 +68,7 @@ fn of_section(task: Task) -> Vec<&'static str> {
         Task::Statistics => &["tensor_list", flight::KEY, "sketch"],
         Task::Tensor => &["file_format"],
         Task::OverflowCheck => &["overflow_nums", "check_mode"],
-        Task::GradProbe => return vec!["grad_level", "param_list", "bounds", "compact_direction"],
+        Task::GradProbe => return vec!["grad_level", "param_list", "bounds", "compact_direction", "sketch"],
         Task::Structure => &[],
         // Refused before their keys matter.
         Task::FreeBenchmark => &[
@@ -145,7 +145,7 @@ mod tests {
             "is_deterministic": false, "enable_dataloader": false, "async_dump": false, "input_gradients": true,
             "statistics": { "scope": [], "list": [], "tensor_list": [], "flight_recorder": false },
             "tensor": filters, "overflow_check": { "overflow_nums": 3, "check_mode": "all" },
-            "grad_probe": { "grad_level": "L1", "param_list": [], "bounds": [-1, 0, 1], "compact_direction": false },
+            "grad_probe": { "grad_level": "L1", "param_list": [], "bounds": [-1, 0, 1], "compact_direction": false, "sketch": false },
             "run_ut": { "white_list": [] }, "free_benchmark": {}, "structure": {},
         });
         for task in ["statistics", "tensor", "overflow_check", "grad_probe", "structure"] {

@@ -101,7 +101,17 @@ mod tests {
 
     fn figures(at_most: Vec<u64>) -> GradientFigures {
         let (max, min, norm) = (0.114_450_194_f32, f32::NAN, f32::INFINITY);
-        GradientFigures { max, min, norm, count: 3, zeros: 1, at_most, crc32: Some(0xab) }
+        GradientFigures {
+            max,
+            min,
+            norm,
+            count: 3,
+            zeros: 1,
+            at_most,
+            not_finite: 0,
+            crc32: Some(0xab),
+            sketch: None,
+        }
     }
 
     #[test]

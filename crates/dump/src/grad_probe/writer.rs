@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use msprobe_tensor::files::{npy, write_bits};
 use msprobe_tensor::{DType, GradientFigures, GradientWork, TensorView, crc32, measure_gradient};
 
+use super::sketches::{self, GradientSketch, SKETCHES_FILE};
 use super::summary::{self, Row};
 use crate::config::{Bound, GradLevel, GradProbe};
 use crate::names::{Rank, Step};
@@ -31,6 +32,8 @@ pub struct GradientStep {
     has_directory: bool,
     /// By the position of the parameter in the model.
     rows: BTreeMap<usize, Row>,
+    /// Likewise, with the names, if sketches stand for directions.
+    sketches: BTreeMap<usize, (String, GradientSketch)>,
 }
 
 /// What there is of a gradient that was handed over.
@@ -67,11 +70,18 @@ impl GradientWriter {
         let csv = directory.join(format!("grad_summary_{}.csv", step.0));
         let replaces = csv.exists();
         let directions = directory.join(step.to_string());
-        Some(GradientStep { csv, replaces, directions, has_directory: false, rows: BTreeMap::new() })
+        Some(GradientStep {
+            csv,
+            replaces,
+            directions,
+            has_directory: false,
+            rows: BTreeMap::new(),
+            sketches: BTreeMap::new(),
+        })
     }
 
-    /// Measures the gradient of the parameter at this position of the model, and has its directions written. It may be
-    /// changed afterwards. Large ones use the threads of the current rayon pool.
+    /// Measures the gradient of the parameter at this position of the model, and has its directions written; a sketch that
+    /// stands for them is written with the summary. It may be changed afterwards. Large ones use the threads of the current rayon pool.
     pub fn add(
         &self,
         step: &mut GradientStep,
@@ -80,6 +90,7 @@ impl GradientWriter {
         gradient: &TensorView<'_>,
     ) -> Kept {
         let (figures, kept) = match gradient.dtype() {
+            _ if self.keeps_sketches() => self.measure_with_sketch(step, gradient),
             DType::C64 | DType::C128 => (Some(self.without_figures(gradient)), Kept::NoFigures),
             _ if self.settings.level == GradLevel::L0 => {
                 let work = GradientWork { crc32: true, ..GradientWork::default() };
@@ -95,12 +106,21 @@ impl GradientWriter {
             },
         };
         let Some(figures) = figures else { return Kept::Nothing };
+        if let Some(sketch) = GradientSketch::new(&figures, gradient.shape()) {
+            step.sketches.insert(position, (name.to_owned(), sketch));
+        }
         step.rows.insert(position, summary::row(self.settings.level, name, &figures, gradient.shape()));
         kept
     }
 
     /// Has the summary written. A step that gets more rows afterwards is to be finished again.
     pub fn finish(&self, step: &GradientStep) {
+        // Before the summary, as directions are: what it names is there.
+        if !step.sketches.is_empty() {
+            let text = sketches::document(step.sketches.values());
+            let target = Target { path: step.directions.join(SKETCHES_FILE), modified: None };
+            self.pool.save_text(target, move || text);
+        }
         let text = summary::document(self.settings.level, &self.settings.bounds, step.rows.values());
         let target = Target { path: step.csv.clone(), modified: None };
         self.pool.save_text(target, move || text);
@@ -126,8 +146,38 @@ impl GradientWriter {
             count: 0,
             zeros: 0,
             at_most: vec![0; self.bounds.len()],
+            not_finite: 0,
             crc32: (self.settings.level == GradLevel::L0).then(|| crc32(gradient)),
+            sketch: None,
         }
+    }
+
+    /// Whether sketches stand for directions. The lowest level has neither.
+    fn keeps_sketches(&self) -> bool {
+        self.settings.sketch && self.settings.level != GradLevel::L0
+    }
+
+    fn measure_with_sketch(
+        &self,
+        step: &mut GradientStep,
+        gradient: &TensorView<'_>,
+    ) -> (Option<GradientFigures>, Kept) {
+        if !self.has_directory(step) {
+            return (None, Kept::Nothing);
+        }
+        if matches!(gradient.dtype(), DType::C64 | DType::C128) {
+            return (Some(self.without_figures(gradient)), Kept::NoFigures);
+        }
+        let work = GradientWork { bounds: &self.bounds, sketch: true, ..GradientWork::default() };
+        (measure_gradient(gradient, work), Kept::All)
+    }
+
+    /// Whether the directory of a step is there, or could be made.
+    fn has_directory(&self, step: &mut GradientStep) -> bool {
+        if !step.has_directory {
+            step.has_directory = self.make(&step.directions);
+        }
+        step.has_directory
     }
 
     /// The file of a parameter's directions, in a directory that is there. `None` if it cannot be made.
@@ -139,13 +189,7 @@ impl GradientWriter {
             check_path(&path)?;
             return Err(LayoutError::SpecialCharacters(path));
         }
-        if !step.has_directory {
-            if !self.make(&step.directions) {
-                return Ok(None);
-            }
-            step.has_directory = true;
-        }
-        Ok(Some(Target { path, modified: None }))
+        Ok(self.has_directory(step).then_some(Target { path, modified: None }))
     }
 
     fn save_directions(&self, target: Target, gradient: &TensorView<'_>) -> Option<GradientFigures> {
@@ -154,7 +198,11 @@ impl GradientWriter {
         let ordered = if is_transposed { gradient.transposed() } else { gradient.clone() };
         let mut figures = None;
         let fill = |directions: &mut [u8]| {
-            let work = GradientWork { bounds: &self.bounds, crc32: false, directions: Some(directions) };
+            let work = GradientWork {
+                bounds: &self.bounds,
+                directions: Some(directions),
+                ..GradientWork::default()
+            };
             figures = measure_gradient(&ordered, work);
         };
         let is_compact = self.settings.compact_direction;
@@ -203,13 +251,14 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
-    use msprobe_tensor::Endian;
     use msprobe_tensor::files::TensorFile;
+    use msprobe_tensor::{Endian, sketch};
     use serde_json::{Value, json};
 
     use super::*;
     use crate::config::{Config, Overrides};
     use crate::framework::Framework;
+    use crate::grad_probe::read_sketches;
 
     const BUDGET_BYTES: usize = 1 << 20;
 
@@ -279,6 +328,80 @@ mod tests {
         let text = fs::read_to_string(dir.path().join("rank0/grad_summary_0.csv")).unwrap();
         assert!(text.contains("\r\nt,0.5,0.5,0.3333333333333333,nan,nan,nan,\"[2, 3]\"\r\n"), "{text}");
         assert!(text.ends_with("\r\ne,0,0,0,nan,nan,0.0,\"[0, 2]\"\r\n"), "{text}");
+    }
+
+    #[test]
+    fn sketches_stand_for_directions() {
+        let dir = place();
+        let section = json!({ "grad_level": "L2", "bounds": [0], "sketch": true });
+        let writer = writer(dir.path(), &section);
+        let values = [1.0, -2.0, 0.0, 4.0, f32::NAN, -0.0];
+        let bytes = bytes_of(&values);
+        let row_major = TensorView::contiguous(DType::F32, vec![2, 3], &bytes).unwrap();
+        let scalar_bytes = bytes_of(&[-0.25]);
+        let scalar = TensorView::contiguous(DType::F32, vec![], &scalar_bytes).unwrap();
+        let empty = TensorView::contiguous(DType::F32, vec![0, 2], &[]).unwrap();
+        let pair = bytes_of(&[1.0, 2.0]);
+        let complex = TensorView::contiguous(DType::C64, vec![1], &pair).unwrap();
+        let mut step = writer.begin(Rank(Some(0)), Step(2)).unwrap();
+        // A name that no file can have is none of a sketch's concern.
+        assert_eq!(writer.add(&mut step, 3, "a/b c", &row_major), Kept::All);
+        writer.finish(&step);
+        for (position, name, view) in [(0, "s", &scalar), (1, "e", &empty)] {
+            assert_eq!(writer.add(&mut step, position, name, view), Kept::All);
+        }
+        assert_eq!(writer.add(&mut step, 2, "c", &complex), Kept::NoFigures);
+        writer.finish(&step);
+        writer.flush();
+        assert_eq!(writer.take_failure(), None);
+        let path = dir.path().join("rank0/step2").join(SKETCHES_FILE);
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+        let found = read_sketches(&path).unwrap();
+        assert_eq!(found.len(), 3);
+        let of = |name: &str| found[name].clone().unwrap();
+        let finite = bytes_of(&values.map(|value| if value.is_finite() { value } else { 0.0 }));
+        let finite = sketch(&TensorView::contiguous(DType::F32, vec![2, 3], &finite).unwrap());
+        assert_eq!((of("a/b c").shape, of("a/b c").not_finite, of("a/b c").value), (vec![2, 3], 1, None));
+        assert_eq!(of("a/b c").sketch.norm(), finite.norm());
+        assert_eq!((of("s").value, of("s").numel(), of("e").numel()), (Some(-0.25), 1, 0));
+        let text = fs::read_to_string(dir.path().join("rank0/grad_summary_2.csv")).unwrap();
+        assert!(text.contains("\r\na/b c,0.5,0.5,0.3333333333333333,nan,nan,nan,\"[2, 3]\"\r\n"), "{text}");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o640);
+    }
+
+    #[test]
+    fn damaged_sketches_cost_themselves() {
+        let dir = place();
+        let path = dir.path().join(SKETCHES_FILE);
+        let read = |text: &str| {
+            fs::write(&path, text).unwrap();
+            read_sketches(&path)
+        };
+        let good = sketch(&vector(&bytes_of(&[1.0, 2.0])));
+        let found = read(&format!(
+            r#"{{"version": 1, "more": 5, "sketches": {{"good": {{"shape": [2], "sketch": "{good}"}},
+               "shape": {{"shape": [-1], "sketch": "{good}"}}, "none": {{"shape": []}}, "no": 7,
+               "count": {{"shape": [2], "sketch": "{good}", "not_finite": "x"}},
+               "large": {{"shape": [4294967296, 4294967296, 4294967296], "sketch": "{good}"}},
+               "old": {{"shape": [2], "sketch": "0{good}"}}, "cut": {{"shape": [2], "sketch": "1m"}}}}}}"#
+        ))
+        .unwrap();
+        assert_eq!(found["good"].as_ref().unwrap().sketch, good);
+        assert_eq!(found["large"].as_ref().unwrap().numel(), u64::MAX);
+        for name in ["shape", "none", "no", "count", "old", "cut"] {
+            assert!(found[name].is_err(), "{name}");
+        }
+        for text in ["", "{", "[]", "{}", r#"{"version": 2, "sketches": {}}"#, r#"{"version": 1}"#, "\u{0}"] {
+            assert!(read(text).is_err(), "{text}");
+        }
+        let deep = format!(r#"{{"version": 1, "sketches": {}"#, "[".repeat(100_000));
+        assert!(read(&deep).is_err());
+        let newer = read(r#"{"version": 2, "sketches": {}}"#).unwrap_err().to_string();
+        assert!(newer.contains("is of version 2, not 1"), "{newer}");
+        fs::remove_file(&path).unwrap();
+        assert!(read_sketches(&path).is_err());
+        std::os::unix::fs::symlink("/etc/passwd", &path).unwrap();
+        assert!(read_sketches(&path).is_err(), "links lead out of the dump");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use msprobe_report::Cell;
 use msprobe_report::answer::{Answer, Culprit, Evidence, NotCompared, Scope, Section, Status, StepAndRank};
 
-use super::{Count, Outcome, RankOutcome, Reason, counted, short, similarity_at};
+use super::{Agreement, Outcome, RankOutcome, Reason, counted, short, similarity_at};
 use crate::table::SUMMARY;
 use crate::verdict::{Curve, Finding};
 
@@ -61,6 +61,13 @@ impl Outcome {
         if let Some((lowest, similarity)) = curve.lowest {
             facts.push(("lowest", format!("similarity {} at step {}", short(similarity), rank.step(lowest))));
         }
+        let agreements =
+            leader.map_or(&rank.similarities.summary, |leader| &rank.similarities.agreements[leader]);
+        let agreement = agreements.get(finding.step).copied().flatten();
+        if let Some((cosine, (lowest, highest))) = agreement.and_then(Agreement::cosine) {
+            let interval = format!("between {lowest:.4} and {highest:.4} in 95 of 100 cases");
+            facts.push(("cosine", format!("{cosine:.4} at step {step}, {interval}")));
+        }
         let others = finding.parameters.len().saturating_sub(1);
         if others > 0 {
             let named = finding.parameters.iter().skip(1).take(3).map(|&index| rank.name(index));
@@ -79,11 +86,11 @@ impl Outcome {
     /// The similarity of the first parameters at the step, and what is too much of it.
     fn evidence(&self, rank: &RankOutcome, finding: &Finding) -> Vec<Evidence> {
         let (similarities, verdict) = (&rank.similarities, &rank.verdict);
-        let mut curves: Vec<(&str, &Curve, &[Option<Count>])> = finding
+        let mut curves: Vec<(&str, &Curve, &[Option<Agreement>])> = finding
             .parameters
             .iter()
             .take(SHOWN)
-            .map(|&index| (rank.name(index), &verdict.curves[index], &*similarities.counts[index]))
+            .map(|&index| (rank.name(index), &verdict.curves[index], &*similarities.agreements[index]))
             .collect();
         if curves.is_empty() {
             curves.push((SUMMARY, &verdict.summary, &similarities.summary));
@@ -91,9 +98,9 @@ impl Outcome {
         let place = format!("step {}", rank.step(finding.step));
         curves
             .into_iter()
-            .filter_map(|(name, curve, counts)| {
-                let now = similarity_at(counts, finding.step)?;
-                let before = (0..finding.step).rev().find_map(|step| similarity_at(counts, step));
+            .filter_map(|(name, curve, agreements)| {
+                let now = similarity_at(agreements, finding.step)?;
+                let before = (0..finding.step).rev().find_map(|step| similarity_at(agreements, step));
                 let best = curve.beginning.map_or(now, |(_, best)| best);
                 let limits = self.thresholds;
                 let (measure, measured, tolerated) = match curve.reason_at(finding.step)? {
@@ -105,7 +112,9 @@ impl Outcome {
                 let one = |measure, value| Evidence::of_pair(name, &place, measure, Cell::Float(value));
                 let shown = one(measure, measured).tolerating(tolerated);
                 let similarity = (measure != "similarity").then(|| one("similarity", now));
-                Some(std::iter::once(shown).chain(similarity))
+                let agreement = agreements.get(finding.step).copied().flatten();
+                let cosine = agreement.and_then(Agreement::cosine).map(|(cosine, _)| one("cosine", cosine));
+                Some(std::iter::once(shown).chain(similarity).chain(cosine))
             })
             .flatten()
             .collect()

@@ -1,28 +1,26 @@
 //! The answer in words, for one rank and for several.
 
 use super::*;
+use crate::agreement::{Count, total};
 
 const WHOLE: u64 = 10_000;
 
-fn count(share: f64) -> Count {
-    Count { same: (share * WHOLE as f64).round() as u64, total: WHOLE }
+fn count(share: f64) -> Agreement {
+    Agreement::Signs(Count { same: (share * WHOLE as f64).round() as u64, total: WHOLE })
 }
 
 /// A rank whose parameters are `p0`, `p1`, …; NaN is a cell that is missing.
 fn rank(number: u64, steps: &[u64], rows: &[&[f64]]) -> RankOutcome {
     let cell = |share: f64| (!share.is_nan()).then(|| count(share));
-    let counts: Vec<Vec<Option<Count>>> =
+    let agreements: Vec<Vec<Option<Agreement>>> =
         rows.iter().map(|row| row.iter().map(|&share| cell(share)).collect()).collect();
-    let mean = |step: usize| {
-        let known: Vec<Count> = counts.iter().filter_map(|row| row[step]).collect();
-        let sum = |of: fn(&Count) -> u64| known.iter().map(of).sum();
-        (!known.is_empty()).then(|| Count { same: sum(|count| count.same), total: sum(|count| count.total) })
-    };
+    let mean = |step: usize| total(agreements.iter().map(|row| row[step]));
     let similarities = Similarities {
         steps: steps.to_vec(),
         parameters: (0..rows.len()).map(|index| format!("p{index}")).collect(),
         summary: (0..steps.len()).map(mean).collect(),
-        counts,
+        agreements,
+        step_cosines: None,
     };
     let verdict = RankVerdict::judge(&similarities, Thresholds::default());
     RankOutcome { rank: Some(number), similarities, verdict }

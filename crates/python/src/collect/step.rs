@@ -76,8 +76,14 @@ impl Collector {
         let sketches = if wants_sketch { session.adapter.fetch_sketches(py)? } else { Vec::new() };
         let statistics = session.adapter.fetch(py)?.into_iter().map(of_device);
         let sketches = sketches.iter().map(DeviceSketch::read).chain(std::iter::repeat(None));
-        let fetched: Vec<Measured> =
-            statistics.zip(sketches).map(|(stats, sketch)| Measured { stats, crc32: None, sketch }).collect();
+        let fetched: Vec<Measured> = statistics
+            .zip(sketches)
+            .map(|(stats, sketch)| Measured {
+                stats,
+                crc32: None,
+                sketch: sketch.map(|sketch| sketch.text()),
+            })
+            .collect();
         let error = py.detach(|| session.collector.flush(&fetched)).err();
         self.tell_of_flight(py);
         Ok(error)

@@ -1,5 +1,5 @@
 //! What a gradient has to say, in one pass over its memory: figures, zeros, how many elements lie at or below some
-//! bounds, the direction of each element, and a checksum.
+//! bounds, the direction of each element or a sketch of all, and a checksum.
 //!
 //! Blocks are measured while they are in L1. Counts and directions do not depend on the order of elements, sums are
 //! kept as those of [`statistics`](super::statistics): the same bits on any number of threads and any CPU.
@@ -8,12 +8,13 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use super::float::{Partial, finish_sums, of_chunk};
-use super::{Arithmetic, FourStatistics};
+use super::sketch::{Sketch, sketch_at, statistics_and_sketch_at};
+use super::{Arithmetic, FourStatistics, Statistics};
 use crate::decode::{Decoded, as_f32, as_f64};
 use crate::parallel::{CHUNK_ELEMENTS, map_chunks};
 use crate::real::Real;
 use crate::simd::{Level, Row, Vector, by_level, split_rows};
-use crate::{DType, TensorView};
+use crate::{DType, DTypeClass, TensorView};
 
 /// Bounds that are counted together, in registers.
 const BOUNDS_AT_ONCE: usize = 4;
@@ -33,8 +34,12 @@ pub struct GradientFigures {
     pub zeros: u64,
     /// Elements at or below each bound. NaN is above all of them.
     pub at_most: Vec<u64>,
+    /// Elements that are NaN or infinite.
+    pub not_finite: u64,
     /// CRC-32 (zlib's polynomial) of the elements as little-endian float32 in row-major order, if it was asked for.
     pub crc32: Option<u32>,
+    /// The sketch, if it was asked for.
+    pub sketch: Option<Sketch>,
 }
 
 /// What to do besides the figures.
@@ -47,6 +52,8 @@ pub struct GradientWork<'a> {
     /// Where to put the direction of each element in row-major order: 1 if it is greater than zero, else 0. As many
     /// bytes as there are elements; others are left alone.
     pub directions: Option<&'a mut [u8]>,
+    /// Whether to make a sketch. Where nothing else is asked for, the same pass serves.
+    pub sketch: bool,
 }
 
 /// Measures a gradient. `None` if it is complex: there is no largest one of such numbers. Large ones use the threads
@@ -55,13 +62,45 @@ pub fn measure_gradient(view: &TensorView<'_>, work: GradientWork<'_>) -> Option
     measure_at(Level::detected(), view, work)
 }
 
-fn measure_at(level: Level, view: &TensorView<'_>, work: GradientWork<'_>) -> Option<GradientFigures> {
+fn measure_at(level: Level, view: &TensorView<'_>, mut work: GradientWork<'_>) -> Option<GradientFigures> {
+    if std::mem::take(&mut work.sketch) {
+        return with_sketch(level, view, work);
+    }
     // Memory prefers its own order, where no other is asked for.
     let any_order = !work.crc32 && work.directions.is_none();
     let ordered = if any_order { view.in_memory_order() } else { view.clone() };
     match as_f32(&ordered) {
         Some(values) => Some(measure(level, view, &values, work)),
         None => as_f64(&ordered).map(|values| measure(level, view, &values, work)),
+    }
+}
+
+/// The figures and a sketch, which is told of the elements by themselves where they are counted or written besides.
+fn with_sketch(level: Level, view: &TensorView<'_>, work: GradientWork<'_>) -> Option<GradientFigures> {
+    let is_alone = work.bounds.is_empty() && !work.crc32 && work.directions.is_none();
+    if is_alone && view.dtype().class() == DTypeClass::Float && view.numel() > 0 {
+        let (stats, sketch) = statistics_and_sketch_at(level, view);
+        return Some(GradientFigures { sketch: Some(sketch), ..figures_of(&stats, view.dtype()) });
+    }
+    let figures = measure_at(level, view, work)?;
+    Some(GradientFigures { sketch: Some(sketch_at(level, view)), ..figures })
+}
+
+/// What statistics say, as frameworks would have it.
+fn figures_of(stats: &Statistics, dtype: DType) -> GradientFigures {
+    // A framework has the norm of float64 in float64, and of everything else in float32.
+    let arithmetic = if dtype == DType::F64 { Arithmetic::Own } else { Arithmetic::Float32 };
+    let FourStatistics { max, min, norm, .. } = FourStatistics::new(stats, dtype, arithmetic);
+    GradientFigures {
+        max: max as f32,
+        min: min as f32,
+        norm: norm as f32,
+        count: stats.count,
+        zeros: stats.zero_count,
+        at_most: Vec::new(),
+        not_finite: stats.nan_count + stats.pos_inf_count + stats.neg_inf_count,
+        crc32: None,
+        sketch: None,
     }
 }
 
@@ -91,7 +130,7 @@ fn measure<W: Real>(
     values: &Decoded<'_, W>,
     work: GradientWork<'_>,
 ) -> GradientFigures {
-    let GradientWork { bounds, crc32, directions } = work;
+    let GradientWork { bounds, crc32, directions, sketch: _ } = work;
     let wide: Vec<W> = bounds.iter().map(|&bound| W::from_f64(f64::from(bound))).collect();
     // Each chunk has a piece of its own, so that threads can write side by side.
     let pieces: Vec<Mutex<&mut [u8]>> =
@@ -116,26 +155,25 @@ fn measure<W: Real>(
         Part { sums, at_most, crc32: hasher }
     };
     let whole = map_chunks(view.numel(), of_range, Part::merge);
-    let checksum = |part: &Part| crc32.then(|| part.crc32.clone().finalize());
-    let figures = |max, min, norm| GradientFigures {
-        max,
-        min,
-        norm,
-        count: view.numel() as u64,
-        zeros: 0,
-        at_most: vec![0; bounds.len()],
-        crc32: crc32.then_some(0),
-    };
     let Some((whole, sums)) = whole.and_then(|whole| whole.sums.map(|sums| (whole, sums))) else {
-        return figures(f32::NAN, f32::NAN, 0.0);
+        return GradientFigures {
+            max: f32::NAN,
+            min: f32::NAN,
+            norm: 0.0,
+            count: view.numel() as u64,
+            zeros: 0,
+            at_most: vec![0; bounds.len()],
+            not_finite: 0,
+            crc32: crc32.then_some(0),
+            sketch: None,
+        };
     };
     let stats = finish_sums(view.numel(), sums, values);
-    // A framework has the norm of float64 in float64, and of everything else in float32.
-    let arithmetic = if view.dtype() == DType::F64 { Arithmetic::Own } else { Arithmetic::Float32 };
-    let FourStatistics { max, min, norm, .. } = FourStatistics::new(&stats, view.dtype(), arithmetic);
-    let crc32 = checksum(&whole);
-    let figures = figures(max as f32, min as f32, norm as f32);
-    GradientFigures { zeros: stats.zero_count, at_most: whole.at_most, crc32, ..figures }
+    GradientFigures {
+        at_most: whole.at_most,
+        crc32: crc32.then(|| whole.crc32.finalize()),
+        ..figures_of(&stats, view.dtype())
+    }
 }
 
 fn lock<'a, 'b>(piece: &'a Mutex<&'b mut [u8]>) -> std::sync::MutexGuard<'a, &'b mut [u8]> {
@@ -208,7 +246,7 @@ mod tests {
 
     fn measured(view: &TensorView<'_>, bounds: &[f32]) -> (GradientFigures, Vec<u8>) {
         let mut directions = vec![9; view.numel()];
-        let work = GradientWork { bounds, crc32: true, directions: Some(&mut directions) };
+        let work = GradientWork { bounds, crc32: true, directions: Some(&mut directions), sketch: false };
         (measure_gradient(view, work).unwrap(), directions)
     }
 
@@ -224,6 +262,7 @@ mod tests {
             measured(&view_of(DType::F32, &[NAN, -5.0, INF, 0.0, -INF]), &[-1.0, 0.0, 1.0]);
         assert_eq!((figures.at_most, directions), (vec![2, 3, 3], vec![0, 0, 1, 0, 0]));
         assert!(figures.max.is_nan() && figures.min.is_nan() && figures.norm.is_nan());
+        assert_eq!(figures.not_finite, 3);
     }
 
     #[test]
@@ -291,9 +330,21 @@ mod tests {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
                 for view in [&plain, &strided] {
                     let mut directions = vec![9; values.len()];
-                    let work =
-                        GradientWork { bounds: &bounds, crc32: true, directions: Some(&mut directions) };
+                    let work = GradientWork {
+                        bounds: &bounds,
+                        crc32: true,
+                        directions: Some(&mut directions),
+                        sketch: true,
+                    };
                     let figures = pool.install(|| measure_at(level, view, work)).unwrap();
+                    assert_eq!(figures.sketch, Some(sketch_at(level, &plain)));
+                    let alone = GradientWork { sketch: true, ..GradientWork::default() };
+                    let alone = pool.install(|| measure_at(level, view, alone)).unwrap();
+                    assert_eq!(
+                        alone,
+                        GradientFigures { at_most: vec![], crc32: None, ..figures.clone() },
+                        "one pass or two"
+                    );
                     assert_eq!(directions, expected, "{level:?} {threads}");
                     assert_eq!(figures.at_most, counts);
                     assert_eq!(figures.crc32, Some(crate::crc32(&plain)));

@@ -17,8 +17,8 @@ pub use extremes::{Bounds, Extremes, FloatRange, extremes};
 pub use figures::{Arithmetic, FourStatistics};
 pub use gradient::{GradientFigures, GradientWork, measure_gradient};
 pub use sketch::{
-    Eighths, Sketch, SketchCuts, SketchDifference, SketchPart, SketchSums, SketchTextError, sketch,
-    sketch_cuts, sketch_tables, sketch_width, statistics_and_sketch,
+    Eighths, Sketch, SketchCuts, SketchDifference, SketchPart, SketchSums, SketchText, SketchTextError,
+    sketch, sketch_cuts, sketch_tables, sketch_width, statistics_and_sketch,
 };
 pub(crate) use sketch::{SIGN_PERIOD, is_negative};
 

@@ -113,16 +113,15 @@ def _hash(flat: torch.Tensor) -> torch.Tensor:
 def _pairs(flat: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """The words of the bytes, two by two, as integers; what is missing of the last two is zero."""
     size = flat.element_size()
-    flat = flat.contiguous()
-    if size == 8:
-        both = flat.view(torch.int64)
-        return both & _WORD, (both >> 32) & _WORD
-    kind = {1: torch.uint8, 2: torch.int16, 4: torch.int32}[size]
-    pieces = flat.view(kind).to(torch.int64) & ((1 << 8 * size) - 1)
-    pieces = torch.nn.functional.pad(pieces, (0, -pieces.numel() % (8 // size))).view(-1, 2, 4 // size)
-    shifts = torch.arange(4 // size, device=flat.device) * (8 * size)
-    words = (pieces << shifts).sum(2)
-    return words[:, 0], words[:, 1]
+    words = flat.contiguous().view({1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[size])
+    left = -words.numel() % (8 // size)
+    if left:
+        words = torch.nn.functional.pad(words, (0, left))
+    elif words.storage_offset() * size % 8:
+        # Only what begins at a multiple of eight bytes can be looked at eight bytes at a time.
+        words = words.clone()
+    both = words.view(torch.int64)
+    return both & _WORD, (both >> 32) & _WORD
 
 
 def _mix(strips: torch.Tensor) -> torch.Tensor:

@@ -26,6 +26,8 @@ pub struct SketchDifference {
     pub resolution: f64,
     /// The cosine of the angle between them; `None` if one is zero.
     pub cosine: Option<f64>,
+    /// Where the cosine lies in 95 of 100 cases.
+    pub cosine_interval: (f64, f64),
     /// Which part of the tensor the error sits in, if it does not sit everywhere.
     pub part: Option<SketchPart>,
 }
@@ -59,6 +61,7 @@ impl Sketch {
             interval: (0.0, if same_bits { 0.0 } else { f64::INFINITY }),
             resolution: 0.0,
             cosine: same_bits.then_some(1.0),
+            cosine_interval: (if same_bits { 1.0 } else { -1.0 }, 1.0),
             part: None,
         };
         let exponent = match (&self.content, &other.content) {
@@ -86,6 +89,7 @@ impl Sketch {
             return SketchDifference { resolution, ..unknown };
         }
         let squares = a.squared_distance(&b);
+        let cosine = a.cosine(&b, squares);
         let relative_error = squares.sqrt() / larger;
         let is_seen = relative_error > resolution;
         let lowest = (relative_error.powi(2) - resolution.powi(2)).max(0.0).sqrt();
@@ -97,7 +101,8 @@ impl Sketch {
                 relative_error.hypot(resolution) * CONFIDENCE_95[1],
             ),
             resolution,
-            cosine: a.cosine(&b, squares),
+            cosine: cosine.map(|(cosine, _)| cosine),
+            cosine_interval: cosine.map_or((-1.0, 1.0), |(_, interval)| interval),
             part: if is_seen { a.part_of_error(&b, resolution * larger) } else { None },
         }
     }
@@ -146,8 +151,9 @@ impl Scaled {
         mean(self.components.iter().zip(&other.components).map(|(a, b)| (a - b).powi(2)))
     }
 
-    /// Norms are known better than components: where vectors are close, their distance says more than their product.
-    fn cosine(&self, other: &Scaled, squared_distance: f64) -> Option<f64> {
+    /// The cosine and where it lies in 95 of 100 cases. Norms are known better than components: where vectors are close,
+    /// their distance says more than their product.
+    fn cosine(&self, other: &Scaled, squared_distance: f64) -> Option<(f64, (f64, f64))> {
         let both = self.norm * other.norm;
         if both == 0.0 {
             return None;
@@ -155,14 +161,23 @@ impl Scaled {
         let unequal = (self.norm - other.norm).powi(2);
         let pairs = || self.components.iter().zip(&other.components);
         let squared_sum = mean(pairs().map(|(a, b)| (a + b).powi(2)));
-        let cosine = if squared_distance <= both {
-            1.0 - (squared_distance - unequal) / (2.0 * both)
+        let by_distance = |squares: f64| (1.0 - (squares - unequal) / (2.0 * both)).clamp(-1.0, 1.0);
+        let [nearest, farthest] = CONFIDENCE_95.map(|share| share.powi(2));
+        Some(if squared_distance <= both {
+            let interval =
+                (by_distance(squared_distance * farthest), by_distance(squared_distance * nearest));
+            (by_distance(squared_distance), interval)
         } else if squared_sum <= both {
-            (squared_sum - unequal) / (2.0 * both) - 1.0
+            let interval = (-by_distance(squared_sum * nearest), -by_distance(squared_sum * farthest));
+            (-by_distance(squared_sum), interval)
         } else {
-            mean(pairs().map(|(a, b)| a * b)) / both
-        };
-        Some(cosine.clamp(-1.0, 1.0))
+            // The vectors are at least so far apart, and so are one and the opposite of the other.
+            let bounds = [-by_distance(squared_sum * nearest), by_distance(squared_distance * nearest)];
+            // Estimates may contradict each other.
+            let (lowest, highest) = (bounds[0].min(bounds[1]), bounds[0].max(bounds[1]));
+            let cosine = mean(pairs().map(|(a, b)| a * b)) / both;
+            (cosine.clamp(lowest, highest), (lowest, highest))
+        })
     }
 
     fn part_of_error(&self, other: &Scaled, resolution: f64) -> Option<SketchPart> {

@@ -28,10 +28,12 @@ fn factor(block: usize) -> u64 {
 }
 
 /// A hash that grows.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct ByteHash(u64);
 
 impl ByteHash {
+    pub(super) const EMPTY: ByteHash = ByteHash(0);
+
     /// Adds bytes that begin at `start`, a multiple of [`BLOCK_BYTES`]; pieces of a tensor in any order.
     pub(super) fn add(&mut self, level: Level, start: usize, bytes: &[u8]) {
         for (at, block) in bytes.chunks(BLOCK_BYTES).enumerate() {

@@ -11,8 +11,9 @@
 //!
 //! - Elements that are not finite, or whose magnitude is 1e30 or more (masks), count as zero. Complex numbers are two
 //!   elements each, bools are 0 and 1.
-//! - Element `i` lies in lane `i % 8` of strip `i / strip`, where a strip is 8 elements, in tensors of more than 512
-//!   elements 64, of more than 8192 elements 256. Its sign is that of place `i % 2048` in a fixed table times that of its lane in its strip.
+//! - Element `i` lies in lane `i % 8` of strip `i / strip`, where a strip is the largest power of two of which a tensor has
+//!   more than 16, but at least 8 and at most 1024 elements. Its sign is that of place `i % 2048` in a fixed table times that
+//!   of its lane in its strip.
 //! - A strip has a random number `h = mix(strip)`: lane `l` has the sign of bit `8 + l` and falls into bucket
 //!   `(h + l) % 64`. So neighbours never share a bucket, and elements of one column do so by chance only.
 //! - Eighth `p` of the rows begins at `p * count / 8`, rounded down to a multiple of eight. Columns are the last
@@ -31,7 +32,7 @@ mod text;
 pub use difference::{Eighths, SketchDifference, SketchPart};
 pub(crate) use plan::{SIGN_PERIOD, is_negative};
 pub use plan::{SketchCuts, SketchSums, sketch_cuts, sketch_tables, sketch_width};
-pub use text::SketchTextError;
+pub use text::{SketchText, SketchTextError};
 
 use super::{Statistics, float, statistics_at};
 use crate::decode::{as_f32, as_f64};
@@ -96,7 +97,7 @@ pub fn statistics_and_sketch(view: &TensorView<'_>) -> (Statistics, Sketch) {
     statistics_and_sketch_at(Level::detected(), view)
 }
 
-fn statistics_and_sketch_at(level: Level, view: &TensorView<'_>) -> (Statistics, Sketch) {
+pub(super) fn statistics_and_sketch_at(level: Level, view: &TensorView<'_>) -> (Statistics, Sketch) {
     let together = match view.dtype() {
         // A pass in row-major order serves both.
         dtype if dtype.class() != DTypeClass::Float || view.as_bytes().is_none() => None,
@@ -114,7 +115,7 @@ fn float_statistics<W: Real>(
     let plan = Plan::new(view.shape())?;
     let measured = kernel::measure(level, view, &plan, values)?;
     let stats = float::finish_sums(view.numel(), measured.partial, values);
-    Some((stats, Sketch::new(&measured.sums.finish(&plan), measured.hash)))
+    Some((stats, Sketch::new(&measured.sums, measured.hash)))
 }
 
 /// The sketch of a tensor, in a pass of its own.
@@ -122,7 +123,7 @@ pub fn sketch(view: &TensorView<'_>) -> Sketch {
     sketch_at(Level::detected(), view)
 }
 
-fn sketch_at(level: Level, view: &TensorView<'_>) -> Sketch {
+pub(super) fn sketch_at(level: Level, view: &TensorView<'_>) -> Sketch {
     let elements = view.components();
     let measured = Plan::new(elements.shape()).and_then(|plan| {
         let measured = match elements.dtype() {
@@ -131,10 +132,10 @@ fn sketch_at(level: Level, view: &TensorView<'_>) -> Sketch {
             }
             _ => kernel::measure(level, &elements, &plan, &as_f64(&elements)?),
         };
-        measured.map(|measured| Sketch::new(&measured.sums.finish(&plan), measured.hash))
+        measured.map(|measured| Sketch::new(&measured.sums, measured.hash))
     });
     measured.unwrap_or_else(|| {
-        let mut hash = ByteHash::default();
+        let mut hash = ByteHash::EMPTY;
         view.for_each_bytes(0..view.numel(), |bytes| hash.add(level, 0, bytes));
         Sketch::of_hash(hash.finish())
     })
@@ -146,16 +147,17 @@ impl Sketch {
         let norm = sums.squares.sqrt();
         let components = sums.components();
         let eighths = [sums.rows, sums.columns.map(|(_, columns)| columns)];
+        // Bits of magnitudes are ordered as these, with NaN above all.
         let largest = components
             .iter()
             .chain(eighths.iter().flatten().flatten())
-            .fold(norm, |largest, number| largest.max(number.abs()));
-        let is_measured = norm.is_finite() && largest.is_finite();
+            .fold(norm.to_bits(), |largest, number| largest.max(number.abs().to_bits()));
+        let is_measured = f64::from_bits(largest).is_finite();
         if !is_measured || norm < f64::MIN_POSITIVE {
             return Sketch { hash, content: if is_measured { Content::Zero } else { Content::Nothing } };
         }
         // Of a normal number: all are below this power of two.
-        let exponent = (largest.to_bits() >> 52) as i32 - 1022;
+        let exponent = (largest >> 52) as i32 - 1022;
         let fixed = |bits: i32| {
             let scale = power_of_two(bits - exponent);
             let most = (1 << bits) - 1;

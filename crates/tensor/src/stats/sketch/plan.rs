@@ -2,15 +2,19 @@
 
 use super::{COMPONENTS, EIGHTHS};
 use crate::checked_numel;
-use crate::simd::LANES;
+use crate::simd::{LANES, Vector};
 
 /// Buckets that elements fall into.
 pub(super) const BUCKETS: usize = 64;
 /// After so many elements, signs within a strip repeat.
 pub(crate) const SIGN_PERIOD: usize = 2048;
-/// The elements of a tensor at most, and those of its strips as a power of two: enough strips for all buckets, and few
-/// enough to be cheap.
-const STRIPS: [(usize, u32); 3] = [(512, 3), (8192, 6), (usize::MAX, 8)];
+/// A tensor has more strips than this: enough for sums of a single column to be told by as many buckets as there are
+/// components, and few enough to be cheap.
+const MIN_STRIPS: usize = 16;
+/// Elements of a strip at least and at most, as powers of two.
+const STRIP_BITS: (u32, u32) = (LANES.ilog2(), 10);
+/// So many elements at most are added before their sum is widened to f64.
+const RUN_ELEMENTS: usize = 256;
 /// So many columns at least: runs within an eighth of them are long enough to be cheap.
 const MIN_COLUMNS: usize = 512;
 /// Columns are a multiple of this, so that a row of lanes lies in one eighth.
@@ -74,7 +78,7 @@ impl Plan {
     /// `None` for tensors of one element or none.
     pub(super) fn new(shape: &[usize]) -> Option<Plan> {
         let numel = checked_numel(shape).filter(|&numel| numel > 1)?;
-        let (_, strip_bits) = STRIPS.into_iter().find(|&(most, _)| numel <= most)?;
+        let strip_bits = ((numel - 1) / MIN_STRIPS).max(1).ilog2().clamp(STRIP_BITS.0, STRIP_BITS.1);
         let has_rows = numel >= EIGHTHS * LANES;
         let mut columns = 1;
         for &size in shape.iter().rev() {
@@ -107,7 +111,7 @@ impl Plan {
     }
 }
 
-/// A way through the elements in runs of the same strip and the same eighths.
+/// A way through the elements: strips within eighths of the rows, and in them runs within eighths of the columns.
 pub(super) struct Cursor<'a> {
     plan: &'a Plan,
     at: usize,
@@ -134,46 +138,73 @@ impl Cursor<'_> {
         self.at % SIGN_PERIOD
     }
 
-    /// Elements until something changes: a multiple of eight.
+    /// The strip of the next element.
     #[inline(always)]
-    pub(super) fn run(&self) -> usize {
-        let strip_end = (self.at | ((1 << self.plan.strip_bits) - 1)) + 1;
-        strip_end.min(self.row_end).min(self.column_end) - self.at
+    pub(super) fn strip(&self) -> Strip {
+        let random = mix(self.at >> self.plan.strip_bits) as usize;
+        let mut signs = [0.0; LANES];
+        signs[..4].copy_from_slice(&LANE_SIGNS[random >> 8 & 15]);
+        signs[4..].copy_from_slice(&LANE_SIGNS[random >> 12 & 15]);
+        let end = (self.at | ((1 << self.plan.strip_bits) - 1)) + 1;
+        Strip { bucket: random % BUCKETS, signs, elements: end.min(self.row_end) - self.at }
     }
 
-    /// Adds the lanes of so many elements, and goes on after them.
+    /// Elements until a sum has to be widened or the eighth of the columns changes: a multiple of eight.
     #[inline(always)]
-    pub(super) fn flush(&mut self, sums: &mut BlockSums, lanes: &[f64; LANES], elements: usize) {
-        let random = mix(self.at >> self.plan.strip_bits) as usize;
-        let mut signed = *lanes;
-        let (low, high) = (&LANE_SIGNS[random >> 8 & 15], &LANE_SIGNS[random >> 12 & 15]);
-        for lane in 0..4 {
-            signed[lane] *= low[lane];
-            signed[lane + 4] *= high[lane];
-        }
-        if let Some(buckets) = sums.ring[random & (BUCKETS - 1)..].first_chunk_mut() {
-            add_lanes(buckets, &signed);
-        }
-        add_lanes(&mut sums.rows[self.row % EIGHTHS], &signed);
-        add_lanes(&mut sums.columns[self.column % EIGHTHS], &signed);
+    pub(super) fn run(&self) -> usize {
+        ((self.at | (RUN_ELEMENTS - 1)) + 1).min(self.column_end) - self.at
+    }
+
+    /// Goes on after a run whose sum, with all signs, is `lanes`.
+    #[inline(always)]
+    pub(super) fn end_run<V: Vector<Scalar = f64>>(
+        &mut self,
+        sums: &mut BlockSums,
+        lanes: V,
+        elements: usize,
+    ) {
         self.at += elements;
+        if let Some(columns) = self.plan.columns {
+            add_lanes(&mut sums.columns[self.column % EIGHTHS], lanes);
+            if self.at >= self.column_end {
+                self.column += 1;
+                self.column_end += columns / EIGHTHS;
+            }
+        }
+    }
+
+    /// Ends a strip, or what of it is in an eighth of the rows; `lanes` is its sum with all signs.
+    #[inline(always)]
+    pub(super) fn end_strip<V: Vector<Scalar = f64>>(
+        &mut self,
+        sums: &mut BlockSums,
+        lanes: V,
+        bucket: usize,
+    ) {
+        if let Some(buckets) = sums.ring[bucket % BUCKETS..].first_chunk_mut() {
+            add_lanes(buckets, lanes);
+        }
+        add_lanes(&mut sums.rows[self.row % EIGHTHS], lanes);
         while self.at >= self.row_end {
             // Of the few elements of a small tensor, an eighth may be none.
             self.row += 1;
             self.row_end = self.end_of_row();
         }
-        if self.at >= self.column_end {
-            self.column += 1;
-            self.column_end += self.plan.columns.unwrap_or(0) / EIGHTHS;
-        }
     }
 }
 
+/// A strip of elements, or what of it is in one eighth of the rows.
+pub(super) struct Strip {
+    /// That of the first lane.
+    pub(super) bucket: usize,
+    /// Signs of its lanes.
+    pub(super) signs: [f64; LANES],
+    pub(super) elements: usize,
+}
+
 #[inline(always)]
-fn add_lanes(sums: &mut [f64; LANES], lanes: &[f64; LANES]) {
-    for lane in 0..LANES {
-        sums[lane] += lanes[lane];
-    }
+fn add_lanes<V: Vector<Scalar = f64>>(sums: &mut [f64; LANES], lanes: V) {
+    V::load(sums).add(lanes).store(sums);
 }
 
 /// What is summed of some elements.
@@ -195,22 +226,11 @@ impl BlockSums {
         squares: 0.0,
     };
 
-    pub(super) fn add(&mut self, other: &BlockSums) {
-        let add = |into: &mut [f64], from: &[f64]| {
-            for (sum, other) in into.iter_mut().zip(from) {
-                *sum += other;
-            }
-        };
-        add(&mut self.ring, &other.ring);
-        add(self.rows.as_flattened_mut(), other.rows.as_flattened());
-        add(self.columns.as_flattened_mut(), other.columns.as_flattened());
-        self.squares += other.squares;
-    }
-
     pub(super) fn finish(&self, plan: &Plan) -> SketchSums {
         let mut buckets = [0.0; BUCKETS];
-        for (at, sum) in self.ring.iter().enumerate() {
-            buckets[at % BUCKETS] += sum;
+        buckets.copy_from_slice(&self.ring[..BUCKETS]);
+        for (bucket, sum) in buckets.iter_mut().zip(&self.ring[BUCKETS..]) {
+            *bucket += sum;
         }
         let total = |lanes: [f64; LANES]| lanes.iter().sum();
         SketchSums {
@@ -277,6 +297,23 @@ impl SketchSums {
     /// The sums of a tensor of this shape before anything is added; `None` if it has too few elements.
     pub fn of_shape(shape: &[usize]) -> Option<SketchSums> {
         Plan::new(shape).map(|plan| BlockSums::EMPTY.finish(&plan))
+    }
+
+    /// Adds what was summed of other elements of the same tensor.
+    pub(super) fn add(&mut self, other: &SketchSums) {
+        let add = |into: &mut [f64], from: &[f64]| {
+            for (sum, other) in into.iter_mut().zip(from) {
+                *sum += other;
+            }
+        };
+        self.squares += other.squares;
+        add(&mut self.buckets, &other.buckets);
+        if let (Some(rows), Some(others)) = (&mut self.rows, &other.rows) {
+            add(rows, others);
+        }
+        if let (Some((_, columns)), Some((_, others))) = (&mut self.columns, &other.columns) {
+            add(columns, others);
+        }
     }
 
     /// Sixteen combinations of the buckets, each with all of them: four times sixteen buckets, each sixteen in an

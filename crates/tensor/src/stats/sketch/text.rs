@@ -27,13 +27,38 @@ pub enum SketchTextError {
     Damaged,
 }
 
-impl fmt::Display for Sketch {
+/// Characters of the longest sketch.
+const MAX_CHARACTERS: usize = 2 + MAX_BYTES.div_ceil(3) * 4;
+
+/// The text of a sketch, kept in place.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SketchText {
+    characters: [u8; MAX_CHARACTERS],
+    len: u8,
+}
+
+impl SketchText {
+    /// The text itself.
+    pub fn as_str(&self) -> &str {
+        let characters = self.characters.get(..usize::from(self.len)).unwrap_or_default();
+        std::str::from_utf8(characters).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for SketchText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.as_str())
+    }
+}
+
+impl Sketch {
+    /// The text form, without an allocation.
+    pub fn text(&self) -> SketchText {
         let mut bytes = Bytes { all: [0; MAX_BYTES], len: 0 };
         bytes.push(8, self.hash);
         let letter = match &self.content {
-            Content::Nothing => 'h',
-            Content::Zero => 'z',
+            Content::Nothing => b'h',
+            Content::Zero => b'z',
             Content::Sums(sums) => {
                 bytes.push(2, u64::from(sums.exponent.cast_unsigned()));
                 bytes.push(3, u64::from(sums.norm));
@@ -49,25 +74,29 @@ impl fmt::Display for Sketch {
                     bytes.push_eighths(&columns.sums);
                 }
                 match (&sums.rows, &sums.columns) {
-                    (None, None) => 'm',
-                    (Some(_), None) => 'r',
-                    (None, Some(_)) => 'k',
-                    (Some(_), Some(_)) => 'c',
+                    (None, None) => b'm',
+                    (Some(_), None) => b'r',
+                    (None, Some(_)) => b'k',
+                    (Some(_), Some(_)) => b'c',
                 }
             }
         };
-        let mut text = [0; 2 + MAX_BYTES.div_ceil(3) * 4];
-        text[..2].copy_from_slice(&[VERSION as u8, letter as u8]);
-        let mut len = 2;
-        for chunk in bytes.all[..bytes.len].chunks(3) {
-            let word =
-                chunk.iter().fold(0, |word, &byte| word << 8 | u32::from(byte)) << (8 * (3 - chunk.len()));
-            for at in 0..=chunk.len() {
-                text[len] = ALPHABET[(word >> (18 - 6 * at) & 63) as usize];
-                len += 1;
-            }
+        let mut characters = [0; MAX_CHARACTERS];
+        characters[..2].copy_from_slice(&[VERSION as u8, letter]);
+        // Bytes behind the last are zero: whole threes are encoded, and what stands for nothing is left out.
+        let threes = bytes.all[..bytes.len.next_multiple_of(3).min(MAX_BYTES)].chunks(3);
+        for (three, four) in threes.zip(characters[2..].as_chunks_mut::<4>().0) {
+            let byte = |at: usize| u32::from(three.get(at).copied().unwrap_or(0));
+            let word = byte(0) << 16 | byte(1) << 8 | byte(2);
+            *four = [18, 12, 6, 0].map(|shift| ALPHABET[(word >> shift & 63) as usize]);
         }
-        f.write_str(std::str::from_utf8(&text[..len]).unwrap_or_default())
+        SketchText { characters, len: (2 + (bytes.len * 8).div_ceil(6)) as u8 }
+    }
+}
+
+impl fmt::Display for Sketch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text().as_str())
     }
 }
 
