@@ -213,9 +213,10 @@ fn one_rank(
             Some(first) if broken => first.clone(),
             _ => "no matched grad_file for comparison, please dump data in same configuration".to_owned(),
         };
-        let hint = match notes.is_mixed {
-            true => "collect both runs with the same grad_probe.sketch: true, or false for signs",
-            false => "directions are collected with grad_level L1 or L2; L0 has none",
+        let hint = if notes.is_mixed {
+            "collect both runs with the same grad_probe.sketch: true, or false for signs"
+        } else {
+            "directions are collected with grad_level L1 or L2; L0 has none"
         };
         return Err(CompareError::new(Code::InvalidCompareMode, message).with_hint(hint));
     }

@@ -99,7 +99,9 @@ pub(super) fn measure(
                         row[step] = value;
                     }
                 }
-                found.unread.into_iter().for_each(|text| notes.left_out(text));
+                for text in found.unread {
+                    notes.left_out(text);
+                }
                 found.cells
             }
             (Form::Sketches, Some(Err(text))) => {
@@ -115,7 +117,9 @@ pub(super) fn measure(
             match cell {
                 Cell::Compared(agreement, unread) => {
                     row[step] = Some(agreement);
-                    unread.into_iter().for_each(|text| notes.left_out(text));
+                    for text in unread {
+                        notes.left_out(text);
+                    }
                 }
                 Cell::Absent => {}
                 Cell::Failed(text) => notes.failure(text),
@@ -193,19 +197,22 @@ fn note_unread(listed: &[[StepFiles; 2]], forms: &[Form], parameters: &Parameter
         let names = parameters.names.iter().chain(&parameters.strangers).filter(is_recorded);
         let taken: HashSet<PathBuf> = names.filter_map(|name| side.find(name)).collect();
         let of_sketches = forms[step] == Form::Sketches;
-        let is_taken = |name: &str| match name == SKETCHES_FILE {
-            // Beside signs it is left over from another run; where nothing is compared, that is said of the step.
-            true => forms[step] != Form::Signs,
-            false => !of_sketches && taken.contains(&side.directory.join(name)),
+        let is_taken = |name: &str| {
+            if name == SKETCHES_FILE {
+                // Beside signs it is left over from another run; where nothing is compared, that is said of the step.
+                return forms[step] != Form::Signs;
+            }
+            !of_sketches && taken.contains(&side.directory.join(name))
         };
         let mut unread: Vec<&String> =
             side.names.iter().filter(|name| !name.starts_with('.') && !is_taken(name)).collect();
         unread.sort_unstable();
         for name in unread {
             let path = side.directory.join(name);
-            notes.left_out(match name == SKETCHES_FILE || of_sketches {
-                true => format!("{} is not read: the step has directions of another form", path.display()),
-                false => format!("no table names {}", path.display()),
+            notes.left_out(if name == SKETCHES_FILE || of_sketches {
+                format!("{} is not read: the step has directions of another form", path.display())
+            } else {
+                format!("no table names {}", path.display())
             });
         }
     }

@@ -33,7 +33,7 @@ fn settings(sketch: bool) -> GradProbe {
 }
 
 /// Writes a run whose gradients went through `change`, which is told parameter and step.
-fn write_run(at: &Path, sketch: bool, change: impl Fn(&str, u64, &mut Vec<f32>)) {
+fn write_run(at: &Path, sketch: bool, change: impl Fn(&str, u64, &mut [f32])) {
     let writer = GradientWriter::new(settings(sketch), at.to_owned(), 1 << 20).unwrap();
     for step in 0..STEPS {
         let mut begun = writer.begin(Rank(Some(0)), Step(step)).unwrap();
@@ -50,10 +50,10 @@ fn write_run(at: &Path, sketch: bool, change: impl Fn(&str, u64, &mut Vec<f32>))
     assert_eq!(writer.take_failure(), None);
 }
 
-fn unchanged(_: &str, _: u64, _: &mut Vec<f32>) {}
+fn unchanged(_: &str, _: u64, _: &mut [f32]) {}
 
 /// As another device would have it: each element off by up to a 256th of the largest.
-fn noise(name: &str, step: u64, values: &mut Vec<f32>) {
+fn noise(name: &str, step: u64, values: &mut [f32]) {
     let other = gradient(name.len() + 50, step, values.len());
     for (value, other) in values.iter_mut().zip(other) {
         *value += other / 256.0;
@@ -137,7 +137,7 @@ fn noise_passes_and_one_perturbed_parameter_is_named() {
 #[test]
 fn cosines_are_those_of_the_gradients() {
     let runs = Runs::new();
-    let turn = |name: &str, step: u64, values: &mut Vec<f32>| {
+    let turn = |name: &str, step: u64, values: &mut [f32]| {
         let other = gradient(name.len() + 90, step, values.len());
         values.iter_mut().zip(other).for_each(|(value, other)| *value += other * 0.1 * step as f32);
     };

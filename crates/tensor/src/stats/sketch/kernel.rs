@@ -42,7 +42,7 @@ pub(super) fn measure<W: Real>(
         match bytes {
             Some(_) if is_hashed => {}
             Some(bytes) => {
-                found.hash.add(level, chunk.start * size, &bytes[chunk.start * size..chunk.end * size])
+                found.hash.add(level, chunk.start * size, &bytes[chunk.start * size..chunk.end * size]);
             }
             None => {
                 let mut at = chunk.start * size;
