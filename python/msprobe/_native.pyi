@@ -331,6 +331,7 @@ def compare_gradients(
     fall: float,
     floor: float | None,
     total_fall: float | None,
+    noise: Sequence[_Path],
     pictures: str,
     html: bool,
     log: Callable[[str, str], None],

@@ -13,6 +13,7 @@ mod agreement;
 mod find;
 mod measure;
 mod names;
+mod noise;
 mod outcome;
 mod page;
 mod pictures;
@@ -24,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use msprobe_dump::names::numbered_dir;
-use msprobe_report::console::Console;
+use msprobe_report::console::{Console, Silent};
 use msprobe_report::error::{Code, CompareError};
 use msprobe_report::paths::check_directory;
 use msprobe_report::paths::{make_directory, make_directory_in, publish};
@@ -38,6 +39,7 @@ pub use self::verdict::{Curve, Finding, RankVerdict, Reason, Thresholds};
 pub use msprobe_report::answer::Status;
 
 use self::find::{common_directories, has_numbered, parameters};
+use self::noise::Noise;
 
 /// Which parameters get a picture of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -75,6 +77,8 @@ pub struct Options {
     pub output: PathBuf,
     /// What counts as suspicious.
     pub thresholds: Thresholds,
+    /// Further runs of the second side, of the same kind of path: how far they are from it is noise.
+    pub noise: Vec<PathBuf>,
     /// Which pictures are drawn.
     pub pictures: Pictures,
     /// Whether a page for a browser is written.
@@ -87,6 +91,7 @@ impl Options {
         Options {
             output: output.into(),
             thresholds: Thresholds::default(),
+            noise: Vec::new(),
             pictures: Pictures::default(),
             html: true,
         }
@@ -168,8 +173,11 @@ pub fn compare_ranks(sides: [&Path; 2], options: &Options, console: &dyn Console
     for rank in &ranks {
         console.info(&format!("now comparing rank {}:", rank.number));
         let [target, golden] = sides.map(|side| side.join(&rank.name));
-        match one_rank([&target, &golden], Some(rank.number), &mut notes) {
-            Ok(outcome) => outcomes.push((outcome, options.output.join(&rank.name))),
+        let noise = options.noise.iter().map(|run| run.join(&rank.name));
+        let measured = one_rank([&target, &golden], Some(rank.number), &mut notes)
+            .and_then(|outcome| Ok((outcome, measure_noise(noise, &golden, console)?)));
+        match measured {
+            Ok((outcome, noise)) => outcomes.push((outcome, noise, options.output.join(&rank.name))),
             Err(error) if ranks.len() == 1 => return Err(error),
             Err(error) => {
                 notes.failure(format!("rank {}: {error}", rank.number));
@@ -190,7 +198,24 @@ pub fn compare_rank(sides: [&Path; 2], options: &Options, console: &dyn Console)
     let name = sides[0].file_name().unwrap_or_default().to_string_lossy();
     let rank = numbered_dir(&name, "rank");
     let similarities = one_rank(sides, rank, &mut notes)?;
-    leave(vec![(similarities, options.output.clone())], sides, options, notes)
+    let noise = measure_noise(options.noise.iter().cloned(), sides[1], console)?;
+    leave(vec![(similarities, noise, options.output.clone())], sides, options, notes)
+}
+
+/// How far further runs of a rank are from it. What they lack, and the other has, says nothing about noise.
+fn measure_noise(
+    runs: impl Iterator<Item = PathBuf>,
+    golden: &Path,
+    console: &dyn Console,
+) -> Result<Noise, CompareError> {
+    let mut noise = Noise::default();
+    for run in runs {
+        console.info(&format!("now measuring noise: {}", run.display()));
+        check_directory(&run)?;
+        let (_, similarities) = one_rank([&run, golden], None, &mut Notes::new(&Silent))?;
+        noise.add(&similarities);
+    }
+    Ok(noise)
 }
 
 fn one_rank(
@@ -223,14 +248,14 @@ fn one_rank(
     Ok((rank, similarities))
 }
 
-type Measured = ((Option<u64>, Similarities), PathBuf);
+type Measured = ((Option<u64>, Similarities), Noise, PathBuf);
 
 /// Judges what was measured and leaves all files.
 fn leave(measured: Vec<Measured>, sides: [&Path; 2], options: &Options, mut notes: Notes<'_>) -> Compared {
     let console = notes.console;
     let (mut ranks, mut files) = (Vec::new(), Vec::new());
-    for ((rank, similarities), output) in measured {
-        let verdict = RankVerdict::judge(&similarities, options.thresholds);
+    for ((rank, similarities), noise, output) in measured {
+        let verdict = RankVerdict::judge(&similarities, options.thresholds, &noise);
         let relative = output.strip_prefix(&options.output).unwrap_or(Path::new(""));
         make_directory_in(&options.output, relative)?;
         let path = output.join("similarities.csv");
@@ -255,6 +280,7 @@ fn leave(measured: Vec<Measured>, sides: [&Path; 2], options: &Options, mut note
         failures: notes.finish(),
         differing_rows: std::mem::take(&mut notes.differing_rows),
         thresholds: options.thresholds,
+        noise_runs: options.noise.len(),
         output: options.output.clone(),
         files,
     };

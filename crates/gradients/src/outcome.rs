@@ -4,6 +4,7 @@ mod answer;
 
 use std::path::PathBuf;
 
+use msprobe_compare::verdict::NOISE_FACTOR;
 use msprobe_report::answer::Status;
 use msprobe_report::{counted, some_of};
 use serde_json::{Value, json};
@@ -34,6 +35,8 @@ pub struct Outcome {
     pub differing_rows: Vec<String>,
     /// What counted as suspicious.
     pub thresholds: Thresholds,
+    /// Further runs of the second side that showed what is noise.
+    pub noise_runs: usize,
     /// Directory of the results.
     pub output: PathBuf,
     /// Files that were written, but for pictures.
@@ -123,6 +126,7 @@ impl Outcome {
             lines.extend(self.other_ranks(rank, step));
         }
         lines.extend(self.summary_line());
+        lines.extend(self.noise_text().map(|noise| format!("noise: {noise}")));
         if self.is_estimated() {
             lines.push(CONFIDENCE.to_owned());
             lines.extend(self.ranks.iter().filter_map(|rank| self.step_line(rank)));
@@ -132,6 +136,14 @@ impl Outcome {
             lines.push(format!("the tables differ in {rows}, the first {first}"));
         }
         lines
+    }
+
+    /// How noise was measured, if it was.
+    pub(super) fn noise_text(&self) -> Option<String> {
+        let runs = counted(self.noise_runs, "further run");
+        (self.noise_runs > 0).then(|| {
+            format!("measured in {runs} of the second side: nothing is suspicious that is within {NOISE_FACTOR} times it")
+        })
     }
 
     fn place(&self, rank: &RankOutcome, step: u64) -> String {
@@ -145,15 +157,17 @@ impl Outcome {
         let flagged = finding.parameters.len();
         let of = format!("{flagged} of {compared} parameters");
         let Some(&leader) = finding.parameters.first() else {
-            let what = finding.summary.unwrap_or(Reason::Fall).said_of_one(self.thresholds);
+            let thresholds = rank.verdict.summary.thresholds;
+            let what = finding.summary.unwrap_or(Reason::Fall).said_of_one(thresholds);
             return format!("the summary of all parameters {what}, no single parameter did");
         };
+        let thresholds = rank.verdict.curves[leader].thresholds;
         let what = match finding.reasons[..] {
-            [(reason, _)] => format!("{of} {}", reason.said(self.thresholds)),
+            [(reason, _)] => format!("{of} {}", reason.said(thresholds)),
             ref reasons => {
                 let parts: Vec<String> = reasons
                     .iter()
-                    .map(|(reason, count)| format!("{count} {}", reason.said(self.thresholds)))
+                    .map(|(reason, count)| format!("{count} {}", reason.said(thresholds)))
                     .collect();
                 format!("{of}: {}", parts.join(", "))
             }
@@ -280,6 +294,7 @@ impl Outcome {
                 "floor": self.thresholds.floor,
                 "total_fall": self.thresholds.total,
             },
+            "noise_runs": self.noise_runs,
             "reasons": finding.map(|finding| {
                 finding.reasons.iter().map(|(reason, count)| (reason.as_str().to_owned(), json!(count))).collect()
             }).map_or(Value::Null, Value::Object),

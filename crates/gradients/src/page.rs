@@ -11,7 +11,7 @@ use msprobe_report::{
 use super::agreement::Agreement;
 use super::outcome::{Outcome, RankOutcome, short};
 use super::table::SUMMARY;
-use super::verdict::{Curve, Thresholds};
+use super::verdict::Curve;
 
 /// Curves a page can hold without becoming slow. The best ones are left out.
 const MOST_CURVES: usize = 20_000;
@@ -41,7 +41,6 @@ struct Entries<'a> {
     all: Vec<Entry<'a>>,
     /// Steps of all ranks.
     steps: Vec<u64>,
-    thresholds: Thresholds,
 }
 
 /// Writes the page; `sides` are the two paths that were compared.
@@ -68,6 +67,7 @@ pub(super) fn write_page(outcome: &Outcome, sides: [&Path; 2], file: &mut File) 
             ),
         ),
     ]);
+    facts.extend(outcome.noise_text().map(|noise| ("Noise".to_owned(), noise)));
     if left_out > 0 {
         facts.push(("Left out".to_owned(), format!("{left_out} curves without anything suspicious")));
     }
@@ -127,7 +127,7 @@ impl<'a> Entries<'a> {
             outcome.ranks.iter().flat_map(|rank| rank.similarities.steps.iter().copied()).collect();
         steps.sort_unstable();
         steps.dedup();
-        Entries { all, steps, thresholds: outcome.thresholds }
+        Entries { all, steps }
     }
 
     /// Where a step of a rank stands among all.
@@ -152,7 +152,7 @@ impl CurveSeries for Entries<'_> {
             Some((step, value)) => format!("lowest {} at step {}", short(value), entry.rank.step(step)),
             None => return "nothing to compare".to_owned(),
         };
-        let note = entry.curve.note(&entry.rank.similarities.steps, self.thresholds);
+        let note = entry.curve.note(&entry.rank.similarities.steps);
         let reason = if note.is_empty() { note } else { format!("{note}; ") };
         match entry.curve.largest_fall {
             Some((step, fall)) => {
@@ -199,10 +199,10 @@ impl CurveSeries for Entries<'_> {
             .curve
             .beginning
             .and_then(|(start, _)| Some((self.place(entry, start)?, self.place(entry, last?)?)));
-        let (Some((from, to)), Some(level)) = (places, entry.curve.limit(self.thresholds)) else {
+        let (Some((from, to)), Some(level)) = (places, entry.curve.limit()) else {
             return Vec::new();
         };
-        let begins = Limit { from, to: from, value: self.thresholds.first };
+        let begins = Limit { from, to: from, value: entry.curve.thresholds.first };
         vec![begins, Limit { from, to, value: level }]
     }
 }

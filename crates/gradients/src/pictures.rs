@@ -14,7 +14,7 @@ use super::agreement::{Agreement, similarity_at};
 use super::measure::Similarities;
 use super::names::distinct_files;
 use super::table::SUMMARY;
-use super::verdict::{Curve, RankVerdict, Thresholds};
+use super::verdict::{Curve, RankVerdict};
 use super::{Options, Pictures};
 
 const DIRECTORY: &str = "similarities_picture";
@@ -53,9 +53,9 @@ pub(super) fn draw(
             x_label: "steps",
             y_label: "similarities",
             points: &points,
-            note: &curve.note(&similarities.steps, options.thresholds),
+            note: &curve.note(&similarities.steps),
             marks: &marks(&similarities.steps, agreements, curve),
-            limits: &limits(&similarities.steps, curve, options.thresholds),
+            limits: &limits(&similarities.steps, curve),
         };
         publish(&directory.join(file), &kept, |file| {
             let mut out = BufWriter::new(file);
@@ -97,13 +97,13 @@ fn marks(steps: &[u64], agreements: &[Option<Agreement>], curve: &Curve) -> Vec<
 }
 
 /// The levels that hold for this curve: where it has to begin, and what it must not come below.
-fn limits(steps: &[u64], curve: &Curve, thresholds: Thresholds) -> Vec<(f64, f64, f64)> {
-    let (Some((start, _)), Some(limit)) = (curve.beginning, curve.limit(thresholds)) else {
+fn limits(steps: &[u64], curve: &Curve) -> Vec<(f64, f64, f64)> {
+    let (Some((start, _)), Some(limit)) = (curve.beginning, curve.limit()) else {
         return Vec::new();
     };
     let (Some(&first), Some(&last)) = (steps.get(start), steps.last()) else { return Vec::new() };
     let (first, last) = (first as f64, last as f64);
-    vec![(first, first, thresholds.first), (first, last, limit)]
+    vec![(first, first, curve.thresholds.first), (first, last, limit)]
 }
 
 /// What is known; no elements are drawn as they are written, as 0.

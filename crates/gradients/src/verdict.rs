@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use super::agreement::{Agreement, similarity_at};
 use super::measure::Similarities;
+use super::noise::Noise;
 
 /// What agreements as suspicious.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -108,13 +109,15 @@ pub struct Curve {
     pub largest_fall: Option<(usize, f64)>,
     /// The best similarity of the first steps, and the first step of all.
     pub beginning: Option<(usize, f64)>,
+    /// What counted as suspicious.
+    pub thresholds: Thresholds,
 }
 
 impl Curve {
     /// Judges a curve. What is only estimated is judged by the end of its interval that speaks for it: it is suspicious where
     /// it would be in 95 of 100 cases.
     pub fn judge(agreements: &[Option<Agreement>], thresholds: Thresholds) -> Curve {
-        let mut curve = Curve::default();
+        let mut curve = Curve { thresholds, ..Curve::default() };
         let mut before: Option<f64> = None;
         // The lower ends of intervals, of the step before and the best of the first steps.
         let (mut surely_before, mut surely_best) = (0f64, 0f64);
@@ -162,15 +165,15 @@ impl Curve {
     }
 
     /// The level the curve must not come below, whatever the rule that says so.
-    pub fn limit(&self, thresholds: Thresholds) -> Option<f64> {
-        self.beginning.map(|(_, best)| thresholds.floor.max(best - thresholds.total))
+    pub fn limit(&self) -> Option<f64> {
+        self.beginning.map(|(_, best)| self.thresholds.floor.max(best - self.thresholds.total))
     }
 
     /// What is first said against it: `sank by more than 0.1 since the first steps at step 101`. Empty if nothing is.
-    pub(super) fn note(&self, steps: &[u64], thresholds: Thresholds) -> String {
+    pub(super) fn note(&self, steps: &[u64]) -> String {
         let first = self.flags.first().and_then(|&(position, reason)| Some((reason, steps.get(position)?)));
         first.map_or_else(String::new, |(reason, step)| {
-            format!("{} at step {step}", reason.said_of_one(thresholds))
+            format!("{} at step {step}", reason.said_of_one(self.thresholds))
         })
     }
 
@@ -215,10 +218,12 @@ pub struct Finding {
 
 impl RankVerdict {
     /// Judges every curve of a rank.
-    pub fn judge(similarities: &Similarities, thresholds: Thresholds) -> RankVerdict {
-        let curves: Vec<Curve> =
-            similarities.agreements.iter().map(|agreements| Curve::judge(agreements, thresholds)).collect();
-        let summary = Curve::judge(&similarities.summary, thresholds);
+    pub fn judge(similarities: &Similarities, thresholds: Thresholds, noise: &Noise) -> RankVerdict {
+        let named = similarities.parameters.iter().zip(&similarities.agreements);
+        let curves: Vec<Curve> = named
+            .map(|(name, agreements)| Curve::judge(agreements, noise.thresholds_of(name, thresholds)))
+            .collect();
+        let summary = Curve::judge(&similarities.summary, noise.thresholds_of_all(thresholds));
         let first = |curve: &Curve| curve.flags.first().map(|(step, _)| *step);
         let step = curves.iter().chain([&summary]).filter_map(first).min();
         let finding = step.map(|step| {
@@ -318,12 +323,10 @@ mod tests {
 
     #[test]
     fn the_level_of_a_curve_is_the_higher_of_both_rules() {
-        let limit = |shares: &[f64]| {
-            Curve::judge(&known(shares), Thresholds::default()).limit(Thresholds::default()).unwrap()
-        };
+        let limit = |shares: &[f64]| Curve::judge(&known(shares), Thresholds::default()).limit().unwrap();
         assert!((limit(&[1.0, 0.9]) - 0.9).abs() < 1e-12);
         assert!((limit(&[0.85]) - 0.8).abs() < 1e-12);
-        assert_eq!(Curve::default().limit(Thresholds::default()), None);
+        assert_eq!(Curve::default().limit(), None);
     }
 
     #[test]
@@ -375,7 +378,7 @@ mod tests {
     fn the_first_in_backward_order_is_the_last_of_the_model() {
         let similarities =
             rank(&[&[1.0, 1.0, 0.5], &[1.0, 0.9, 0.9], &[1.0, 0.9, 0.2], &[1.0, 1.0, 0.1], &[1.0; 3]]);
-        let verdict = RankVerdict::judge(&similarities, Thresholds::default());
+        let verdict = RankVerdict::judge(&similarities, Thresholds::default(), &Noise::default());
         let finding = verdict.finding.clone().unwrap();
         assert_eq!((finding.step, &finding.parameters[..]), (1, &[2, 1][..]));
         assert_eq!(finding.reasons, [(Reason::Fall, 2)]);
@@ -387,7 +390,8 @@ mod tests {
     fn the_summary_can_be_alone() {
         let mut similarities = rank(&[&[1.0, 1.0]]);
         similarities.summary = known(&[1.0, 0.5]);
-        let finding = RankVerdict::judge(&similarities, Thresholds::default()).finding.unwrap();
+        let finding =
+            RankVerdict::judge(&similarities, Thresholds::default(), &Noise::default()).finding.unwrap();
         assert_eq!((finding.step, finding.parameters.len(), finding.summary), (1, 0, Some(Reason::Fall)));
     }
 }

@@ -408,3 +408,41 @@ fn gradients_that_are_compared_with_nothing_are_named() {
     runs.write("a/out/rank0/similarities.csv", "step,0\n");
     assert_gradients(&runs, Identical, "results");
 }
+
+#[test]
+fn what_runs_that_should_agree_differ_by_is_not_suspicious() {
+    // Of 100 signs so many are wrong, in both parameters.
+    let write = |runs: &Runs, run: &str, wrong: [usize; 2]| {
+        let [norm, weight] = wrong.map(|wrong| (0..100).map(|at| u8::from(at >= wrong)).collect::<Vec<u8>>());
+        for step in 0..3 {
+            write_step(&runs.path(run).join("rank0"), step, &[("norm", &norm), ("weight", &weight)]);
+        }
+    };
+    let runs = Runs::new();
+    write(&runs, "golden", [0, 0]);
+    write(&runs, "noise", [4, 0]);
+    write(&runs, "quiet", [2, 0]);
+    let judge = |wrong: [usize; 2], noise: &[&str]| {
+        write(&runs, "target", wrong);
+        let noise = noise.iter().map(|run| runs.path(run)).collect();
+        let options = Options { noise, ..quick(&runs.path("out")) };
+        compare_either([&runs.path("target"), &runs.path("golden")], &options, &Silent).unwrap()
+    };
+    assert_eq!(judge([12, 0], &[]).status(), Status::Diverged);
+    let tolerated = judge([12, 0], &["quiet", "noise"]);
+    assert_eq!(tolerated.status(), Status::WithinTolerance);
+    assert!(tolerated.lines().iter().any(|line| line.contains("noise: measured in 2 further runs")));
+    // More than three times the noise, and as much in a parameter that has none.
+    assert_eq!(judge([13, 0], &["noise"]).status(), Status::Diverged);
+    let other = judge([12, 12], &["noise"]);
+    let told = &other.lines()[0];
+    assert!(told.contains("1 of 2 parameters begin below 0.97") && told.ends_with("weight"), "{told}");
+    assert!(
+        compare_either(
+            [&runs.path("target"), &runs.path("golden")],
+            &Options { noise: vec![runs.path("absent")], ..quick(&runs.path("out")) },
+            &Silent
+        )
+        .is_err()
+    );
+}

@@ -43,6 +43,7 @@ pub(crate) enum GradCommand {
     Examples:\n  \
     msprobe grad compare run_npu run_gpu -o out\n  \
     msprobe grad compare run_npu/rank0 run_gpu/rank0 -o out --pictures worst:20\n  \
+    msprobe grad compare run_npu run_gpu -o out --noise run_gpu_again\n  \
     msprobe grad compare run_npu run_gpu -o out --first 0.9 --fall 0.1 --pictures none")]
 pub(crate) struct GradCompareArgs {
     /// Dump path, or rank directory, of the first run; its tables give the order of parameters.
@@ -77,6 +78,11 @@ pub(crate) struct GradCompareArgs {
     /// --first if that is less).
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub(crate) floor: Option<f64>,
+
+    /// A further run that should agree with DIR2; how far it is from it is noise, and nothing is suspicious that is within
+    /// three times it. May be given several times.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) noise: Vec<PathBuf>,
 
     /// No similarities.html.
     #[arg(long = "no-html")]

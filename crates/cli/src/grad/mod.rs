@@ -23,6 +23,7 @@ fn compare(args: &GradCompareArgs) -> Result<Exit> {
     let options = Options {
         output: args.output.dir.clone(),
         thresholds: Thresholds::new(args.first, args.fall, args.floor, args.total_fall),
+        noise: args.noise.clone(),
         pictures: args.pictures,
         html: !args.no_html,
     };

@@ -57,7 +57,7 @@ impl Outcome {
         let curve = leader.map_or(&rank.verdict.summary, |leader| &rank.verdict.curves[leader]);
         let mut facts = Vec::new();
         let steps = &rank.similarities.steps;
-        facts.push(("curve", curve.note(steps, self.thresholds)));
+        facts.push(("curve", curve.note(steps)));
         if let Some((lowest, similarity)) = curve.lowest {
             facts.push(("lowest", format!("similarity {} at step {}", short(similarity), rank.step(lowest))));
         }
@@ -102,7 +102,7 @@ impl Outcome {
                 let now = similarity_at(agreements, finding.step)?;
                 let before = (0..finding.step).rev().find_map(|step| similarity_at(agreements, step));
                 let best = curve.beginning.map_or(now, |(_, best)| best);
-                let limits = self.thresholds;
+                let limits = curve.thresholds;
                 let (measure, measured, tolerated) = match curve.reason_at(finding.step)? {
                     Reason::First => ("similarity", now, limits.first),
                     Reason::Fall => ("fall", before.unwrap_or(now) - now, limits.fall),

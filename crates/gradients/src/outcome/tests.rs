@@ -22,7 +22,7 @@ fn rank(number: u64, steps: &[u64], rows: &[&[f64]]) -> RankOutcome {
         agreements,
         step_cosines: None,
     };
-    let verdict = RankVerdict::judge(&similarities, Thresholds::default());
+    let verdict = RankVerdict::judge(&similarities, Thresholds::default(), &crate::noise::Noise::default());
     RankOutcome { rank: Some(number), similarities, verdict }
 }
 
@@ -32,6 +32,7 @@ fn outcome(ranks: Vec<RankOutcome>, failures: &[&str]) -> Outcome {
         failures: failures.iter().map(|&text| text.to_owned()).collect(),
         differing_rows: Vec::new(),
         thresholds: Thresholds::default(),
+        noise_runs: 0,
         output: PathBuf::from("out"),
         files: Vec::new(),
     }

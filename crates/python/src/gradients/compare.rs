@@ -22,13 +22,14 @@ pub(crate) fn compare_gradients(
     fall: f64,
     floor: Option<f64>,
     total_fall: Option<f64>,
+    noise: Vec<PathBuf>,
     pictures: &str,
     html: bool,
     log: &Bound<'_, PyAny>,
 ) -> PyResult<String> {
     let pictures = pictures.parse().map_err(PyValueError::new_err)?;
     let thresholds = Thresholds::new(first, fall, floor, total_fall);
-    let options = Options { output, thresholds, pictures, html };
+    let options = Options { output, thresholds, noise, pictures, html };
     let compare = if ranks { compare_ranks } else { compare_rank };
     let outcome = relay::run(py, log, |console| {
         // An error is handed on as a value: it is another exception here than elsewhere.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from msprobe import _native
@@ -22,6 +23,8 @@ class GradComparator:
     next.
     ``total_fall``, ``floor``: and what sinks by more than 0.1 since its first steps, or comes below 0.8,
     however slowly.
+    ``noise``: further runs of the second side, paths of the same kind; nothing is suspicious that is within
+    three times what they differ by.
     ``pictures``: which parameters get one: ``"all"``, ``"worst:20"``, ``"none"``.
     ``html``: whether the page with all curves is written.
     """
@@ -37,12 +40,15 @@ class GradComparator:
         fall: float = 0.03,
         floor: float | None = None,
         total_fall: float | None = None,
+        noise: Sequence[str | os.PathLike[str]] = (),
         pictures: str = "all",
         html: bool = True,
     ) -> None:
         """Compares every ``rank{n}`` two dump paths have in common, into ``output_dir/rank{n}``."""
         thresholds = {"first": first, "fall": fall, "floor": floor, "total_fall": total_fall}
-        _compare(path1, path2, output_dir, True, **thresholds, pictures=pictures, html=html)
+        _compare(
+            path1, path2, output_dir, True, **thresholds, noise=list(noise), pictures=pictures, html=html
+        )
 
     @classmethod
     def compare(
@@ -55,12 +61,15 @@ class GradComparator:
         fall: float = 0.03,
         floor: float | None = None,
         total_fall: float | None = None,
+        noise: Sequence[str | os.PathLike[str]] = (),
         pictures: str = "all",
         html: bool = True,
     ) -> None:
         """Compares two ``rank{n}`` directories."""
         thresholds = {"first": first, "fall": fall, "floor": floor, "total_fall": total_fall}
-        _compare(path1, path2, output_dir, False, **thresholds, pictures=pictures, html=html)
+        _compare(
+            path1, path2, output_dir, False, **thresholds, noise=list(noise), pictures=pictures, html=html
+        )
 
 
 def _compare(path1: Any, path2: Any, output_dir: Any, ranks: bool, **options: Any) -> None:
