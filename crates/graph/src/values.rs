@@ -37,8 +37,8 @@ pub struct NodeValue {
 pub struct Merged {
     /// Max, Min, Mean, Norm, where they changed.
     pub statistics: [Option<f64>; 4],
-    /// The shape of the whole tensor, where that is known.
-    pub shape: Option<String>,
+    /// The sizes of the whole tensor, where they are known. Files of the reference show those of one rank; ours stand beside.
+    pub whole_shape: Option<Vec<u64>>,
 }
 
 impl NodeValue {
@@ -173,9 +173,6 @@ impl Showing {
                 if let Some(number) = number {
                     set(&mut members, statistic, Json::Float(number));
                 }
-            }
-            if let Some(shape) = &merged.shape {
-                set(&mut members, "shape", text(shape));
             }
         }
         let is_group = leaf.kind == ValueKind::Group;

@@ -36,7 +36,7 @@ pub(super) fn number(hierarchy: &mut Hierarchy, files: &RankFiles, generation: G
 }
 
 /// Gives every node the micro step of what it is in, unless it has one of its own.
-pub(super) fn hand_down(hierarchy: &mut Hierarchy) {
+pub fn hand_down(hierarchy: &mut Hierarchy) {
     for index in hierarchy.level_order() {
         let step = hierarchy.node(index).micro_step;
         if index == Hierarchy::ROOT {

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use msprobe_dump::hash::FastMap;
 
-pub use self::build::build;
+pub use self::build::{Form, build};
+pub use self::micro_steps::{follow, hand_down};
 use crate::names::{NodeKind, ROOT};
 use crate::stacks::NodeStack;
 
