@@ -119,7 +119,8 @@ impl Showing {
                 json.key(key);
                 json.string(text);
             }
-            for (key, extra) in extra {
+            // A group of ranks is no number.
+            for (key, extra) in extra.iter().filter(|_| value.leaf.kind != ValueKind::Group) {
                 json.key(key);
                 json.string(&match extra {
                     Extra::Text(text) => cleaned(text),
@@ -148,6 +149,9 @@ impl Showing {
         let text = |text: &str| Json::Text(Cow::Owned(text.to_owned()));
         let file = leaf.data_name.as_deref().unwrap_or("-1");
         set(&mut members, "data_name", text(file));
+        if self.generation == Generation::Third && !members.iter().any(|(key, _)| key == "requires_grad") {
+            members.push(("requires_grad".into(), Json::Null));
+        }
         for statistic in ["Max", "Min", "Mean", "Norm"] {
             if !members.iter().any(|(key, _)| key == statistic) {
                 members.push((statistic.into(), Json::Null));

@@ -82,3 +82,17 @@ fn verdicts_are_the_same() {
     assert_same_db(&case.run(Generation::Third, true, |_| {}), &case.expected("out"));
     assert_same_vis(&case.run(Generation::First, true, |_| {}), &case.expected("out_g1"));
 }
+
+#[test]
+fn ranks_that_share_tensors_are_merged() {
+    use msprobe_graph::merge::classes::Classes;
+    use msprobe_graph::merge::{DEFAULT_ORDER, Strategies, Strategy};
+    let strategy =
+        |rank_size, tp| Strategy { rank_size, tp, pp: 1, vpp: 1, cp: 1, ep: 1, order: DEFAULT_ORDER.to_owned() };
+    let case = Case::new("visdb_parallel_merge_tp");
+    let strategies = |golden| Strategies { target: strategy(2, 2), golden, classes: Classes::default() };
+    let built = case.run(Generation::Third, false, |options| options.merge = Some(strategies(None)));
+    assert_same_db(&built, &case.expected("out_build_merge"));
+    let compared = case.run(Generation::Third, true, |options| options.merge = Some(strategies(Some(strategy(1, 1)))));
+    assert_same_db(&compared, &case.expected("out_compare_merge"));
+}

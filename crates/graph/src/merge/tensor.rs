@@ -159,7 +159,7 @@ impl Merger<'_> {
         let output = own.iter().find(|value| value.is_output())?;
         for child in hierarchy.node(parent).children.clone() {
             let name = self.main.graph.hierarchy.node(child).name.clone();
-            let argument = match name.split('.').nth(1).filter(|_| is_distributed(&name))? .into() {
+            let argument = match name.split('.').nth(1).filter(|_| is_distributed(&name)) {
                 Some("all_reduce") => "input.0",
                 Some(function) if function.contains("reduce_scatter") => "input.1",
                 _ => continue,
@@ -232,7 +232,7 @@ impl Merger<'_> {
 
 /// Whether a value has statistics of numbers.
 fn is_number(value: &NodeValue) -> bool {
-    value.leaf.element.is_some_and(|dtype| matches!(dtype.class(), DTypeClass::Float | DTypeClass::Integer))
+    value.leaf.element.is_some_and(|dtype| matches!(dtype.class(), DTypeClass::Float | DTypeClass::Signed | DTypeClass::Unsigned))
 }
 
 fn differ(one: &NodeValue, two: &NodeValue) -> bool {

@@ -32,7 +32,7 @@ pub struct StepDirs {
 
 /// What a path is: one rank, the ranks of a step, or steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Content {
+pub(super) enum Content {
     /// The files of one rank.
     Files,
     /// Ranks.
@@ -42,7 +42,7 @@ pub enum Content {
 }
 
 /// Looks at a path.
-pub fn find(path: &Path, console: &dyn Console) -> Result<(Content, Vec<StepDirs>), CompareError> {
+pub(super) fn find(path: &Path, console: &dyn Console) -> Result<(Content, Vec<StepDirs>), CompareError> {
     check_directory(path)?;
     let unreadable = |error: std::io::Error| {
         CompareError::new(Code::InvalidPath, format!("{} cannot be read: {error}", path.display()))
@@ -103,21 +103,21 @@ fn tell_others(run: &RunDir, console: &dyn Console) {
 }
 
 /// A rank of the target, and that of the golden side.
-pub type DirPair = (RankDir, Option<RankDir>);
+pub(super) type DirPair = (RankDir, Option<RankDir>);
 
 /// A step and its ranks.
 #[derive(Debug, Clone)]
-pub struct StepPairs {
+pub(super) struct StepPairs {
     /// The name of the target's directory.
-    pub name: Option<String>,
+    pub(super) name: Option<String>,
     /// The step.
-    pub step: Option<u32>,
+    pub(super) step: Option<u32>,
     /// Its ranks.
-    pub ranks: Vec<DirPair>,
+    pub(super) ranks: Vec<DirPair>,
 }
 
 /// Ranks of both sides that belong together. What only one side has is told, and is among what could not be compared.
-pub fn pair_up(
+pub(super) fn pair_up(
     target: Vec<StepDirs>,
     golden: Option<Vec<StepDirs>>,
     left_out: &mut Vec<String>,

@@ -14,9 +14,11 @@ use msprobe_report::error::{Code, CompareError};
 use msprobe_report::paths::make_directory;
 
 use self::layout::{Content, StepPairs, find, pair_up};
-pub use self::layout::StepDirs;
+pub use self::layout::{RankDir, StepDirs};
 pub use self::outcome::GraphOutcome;
-pub use self::pair::{LayerMapping, Pair, put_together};
+pub(crate) use self::outcome::rank_place;
+pub use self::pair::{LayerMapping, Pair, put_together, read_graph};
+pub(crate) use self::to_db::{DbError, Filling};
 pub use self::tally::Tally;
 use crate::merge::Strategies;
 use crate::names::Generation;

@@ -93,7 +93,7 @@ pub fn read_graph(dir: &Path, options: &Options, console: &dyn Console) -> Resul
 }
 
 /// Reads a rank and what it is compared with. The engine is asked if `with_verdict`.
-pub fn read_pair(
+pub(super) fn read_pair(
     target: &Path,
     golden: Option<&Path>,
     options: &Options,

@@ -10,25 +10,25 @@ use msprobe_report::console::Silent;
 use rusqlite::types::Value as Sql;
 use serde_json::{Map, Value};
 
-pub struct Case {
+pub(crate) struct Case {
     dir: PathBuf,
 }
 
 /// Files by name without the time.
-pub type Files = BTreeMap<String, Value>;
+pub(crate) type Files = BTreeMap<String, Value>;
 
 impl Case {
-    pub fn new(name: &str) -> Case {
+    pub(crate) fn new(name: &str) -> Case {
         let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/graph").join(name);
         assert!(dir.is_dir(), "{}", dir.display());
         Case { dir }
     }
 
-    pub fn dir(&self) -> &Path {
+    pub(crate) fn dir(&self) -> &Path {
         &self.dir
     }
 
-    pub fn run(&self, generation: Generation, compare: bool, change: impl Fn(&mut Options)) -> Files {
+    pub(crate) fn run(&self, generation: Generation, compare: bool, change: impl Fn(&mut Options)) -> Files {
         let out = tempfile::tempdir().unwrap();
         let mut options = Options {
             generation,
@@ -48,7 +48,7 @@ impl Case {
         read_files(out.path())
     }
 
-    pub fn expected(&self, out: &str) -> Files {
+    pub(crate) fn expected(&self, out: &str) -> Files {
         read_files(&self.dir.join(out))
     }
 }
@@ -112,14 +112,14 @@ fn cell(value: Sql) -> Value {
     }
 }
 
-pub fn assert_same_vis(ours: &Files, expected: &Files) {
+pub(crate) fn assert_same_vis(ours: &Files, expected: &Files) {
     assert_eq!(ours.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
     for (name, value) in expected {
         same(name, &ours[name], value);
     }
 }
 
-pub fn assert_same_db(ours: &Files, expected: &Files) {
+pub(crate) fn assert_same_db(ours: &Files, expected: &Files) {
     assert_eq!(ours.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
     for (name, value) in expected {
         let squeezed = |tables: &Value| -> Vec<String> {
