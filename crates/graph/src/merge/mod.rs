@@ -3,6 +3,7 @@
 //! Stages of layers are put one behind the other first ([`pipeline`]), then what ranks share of experts, sequences and
 //! tensors ([`tensor`]). What is left is one graph for each replica.
 
+mod as_dump;
 pub mod classes;
 mod groups;
 mod members;
@@ -49,6 +50,20 @@ pub(crate) fn run(
         std::iter::once((&target, &strategies.target)).chain(golden.as_ref().map(|(dirs, strategy)| (dirs, *strategy)))
     {
         check_sizes(dirs, strategy)?;
+    }
+    if options.as_dump {
+        for (done, step) in target.iter().enumerate() {
+            for member in merge_ranks(step, &strategies.target, strategies, options, console)? {
+                outcome.files.extend(as_dump::write(&member, step.step, options)?);
+                outcome.add_pair(
+                    &mut Pair { target: member.graph, golden: None, verdict: None },
+                    step.step,
+                    Some(member.rank),
+                );
+            }
+            progress(percent(done + 1, target.len()));
+        }
+        return Ok(());
     }
     let kind = if golden.is_some() { "compare" } else { "build" };
     let path = options.output.join(format!("{kind}_{}.vis.db", timestamp()));
