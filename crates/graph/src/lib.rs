@@ -4,9 +4,9 @@
 pub mod compare;
 pub mod graph;
 pub mod hierarchy;
+pub mod links;
 pub mod matching;
 pub mod merge;
-pub mod links;
 pub mod names;
 pub mod overflow;
 pub mod run;

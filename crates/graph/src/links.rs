@@ -102,7 +102,11 @@ struct FirstResult {
 impl FirstResult {
     fn of(leaf: &Leaf) -> FirstResult {
         let bits = |at: usize| leaf.statistics[at].number().map(f64::to_bits);
-        FirstResult { dtype: leaf.dtype.clone(), shape: leaf.shape.clone(), statistics: std::array::from_fn(bits) }
+        FirstResult {
+            dtype: leaf.dtype.clone(),
+            shape: leaf.shape.clone(),
+            statistics: std::array::from_fn(bits),
+        }
     }
 }
 
@@ -129,7 +133,9 @@ pub fn communication(
             let count = counts.entry(key.clone()).or_default();
             *count += 1;
             match key {
-                Key::Pair(_, _, number) | Key::Batched(_, _, _, number) | Key::Group(_, _, number) => *number = *count,
+                Key::Pair(_, _, number) | Key::Batched(_, _, _, number) | Key::Group(_, _, number) => {
+                    *number = *count
+                }
             }
         }
         let shown = shown(index).into();
@@ -145,9 +151,11 @@ fn single_call(function: &str, values: &[NodeValue], generation: Generation) -> 
         let place = |value: &&NodeValue| value.leaf.place.strip_prefix("input.") == Some(name);
         values.iter().find(place)
     };
-    let rank = |name: &str| argument(name)?.leaf.statistics[0].whole().and_then(|rank| i64::try_from(rank).ok());
+    let rank =
+        |name: &str| argument(name)?.leaf.statistics[0].whole().and_then(|rank| i64::try_from(rank).ok());
     if let Some((_, partner, peer, flow)) = POINT_TO_POINT.iter().find(|(name, ..)| *name == function) {
-        let result = values.iter().find(|value| &*value.leaf.place == "output.0").map(|it| FirstResult::of(&it.leaf));
+        let result =
+            values.iter().find(|value| &*value.leaf.place == "output.0").map(|it| FirstResult::of(&it.leaf));
         let key = Key::Pair(function.into(), rank(peer)?, 0);
         let result = result.filter(|_| generation == Generation::First);
         return Some((Call::Pair { partner, flow: *flow }, vec![key], result));
@@ -205,7 +213,8 @@ pub fn link(ranks: &Ranks) -> Vec<(i64, Vec<(NodeIndex, String)>)> {
             }
         }
     }
-    let by_rank: FastMap<i64, &Vec<Communication>> = ranks.iter().map(|(rank, calls)| (*rank, calls)).collect();
+    let by_rank: FastMap<i64, &Vec<Communication>> =
+        ranks.iter().map(|(rank, calls)| (*rank, calls)).collect();
     let find = |rank: i64, key: &Key| {
         let at = *finder.get(&(rank, key))?;
         Some((at, by_rank.get(&rank)?.get(at)?))
@@ -220,17 +229,20 @@ pub fn link(ranks: &Ranks) -> Vec<(i64, Vec<(NodeIndex, String)>)> {
             match &call.call {
                 Call::Pair { partner, flow } => {
                     let Key::Pair(_, peer, number) = key else { continue };
-                    let Some((there, other)) = find(*peer, &Key::Pair((*partner).into(), *rank, *number)) else {
+                    let Some((there, other)) = find(*peer, &Key::Pair((*partner).into(), *rank, *number))
+                    else {
                         continue;
                     };
-                    let differ = matches!((&call.result, &other.result), (Some(own), Some(other)) if own != other);
+                    let differ =
+                        matches!((&call.result, &other.result), (Some(own), Some(other)) if own != other);
                     if !differ {
                         links.insert((*rank, at), (false, vec![(*flow, vec![(*peer, other)])]));
                         links.insert((*peer, there), (false, vec![(flow.reversed(), vec![(*rank, call)])]));
                     }
                 }
                 Call::Batch => {
-                    let found: Vec<Link<'_>> = call.keys.iter().filter_map(|key| batched(key, *rank, &find)).collect();
+                    let found: Vec<Link<'_>> =
+                        call.keys.iter().filter_map(|key| batched(key, *rank, &find)).collect();
                     if !found.is_empty() {
                         links.insert((*rank, at), (call.keys.len() > 1, found));
                     }

@@ -147,9 +147,14 @@ impl Matcher<'_> {
 }
 
 /// Functions called in a node, each with its name and its number among those of that name.
-fn counted(hierarchy: &Hierarchy, parent: NodeIndex, generation: Generation) -> Vec<((String, u32), NodeIndex)> {
+fn counted(
+    hierarchy: &Hierarchy,
+    parent: NodeIndex,
+    generation: Generation,
+) -> Vec<((String, u32), NodeIndex)> {
     let mut counts: FastMap<String, u32> = FastMap::default();
-    let apis = hierarchy.node(parent).children.iter().filter(|&&child| hierarchy.node(child).kind == NodeKind::Api);
+    let apis =
+        hierarchy.node(parent).children.iter().filter(|&&child| hierarchy.node(child).kind == NodeKind::Api);
     apis.map(|&api| {
         let name = without_counts(&hierarchy.node(api).name, generation);
         let count = counts.entry(name.clone()).or_default();

@@ -177,7 +177,9 @@ mod tests {
         for module in ["Module.a.forward.0", "Cell.x", "optimizer.Adam", "clip_grad_norm", "ModuleX"] {
             assert_eq!(kind(module), Some(NodeKind::Module), "{module}");
         }
-        for api in ["Torch.add.0.forward", "MintFunctional.x", "VF.lstm.0.forward", "Distributed.send.0.forward"] {
+        for api in
+            ["Torch.add.0.forward", "MintFunctional.x", "VF.lstm.0.forward", "Distributed.send.0.forward"]
+        {
             assert_eq!(kind(api), Some(NodeKind::Api), "{api}");
         }
         assert_eq!((kind("Module"), kind("Torch"), kind("MindSpeed.a"), kind("x")), (None, None, None, None));

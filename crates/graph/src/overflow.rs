@@ -77,7 +77,11 @@ pub fn overflow_level(name: &str, text: &[u8]) -> Option<OverflowLevel> {
         (true, true) => OverflowLevel::High,
         (true, false) => OverflowLevel::Medium,
         (false, false) => {
-            let before = inputs.iter().chain(kwargs.iter().map(|(_, value)| value)).filter_map(norm).reduce(f64::max)?;
+            let before = inputs
+                .iter()
+                .chain(kwargs.iter().map(|(_, value)| value))
+                .filter_map(norm)
+                .reduce(f64::max)?;
             let behind = outputs.iter().filter_map(norm).reduce(f64::max)?;
             let growth = if before == 0.0 { behind } else { behind / before };
             (growth > MOST_GROWTH).then_some(OverflowLevel::High)?
@@ -91,9 +95,8 @@ pub fn overflow_level(name: &str, text: &[u8]) -> Option<OverflowLevel> {
     let rule = HARMLESS.iter().find(|rule| rule.function == function);
     let is_excused = rule.is_some_and(|rule| {
         let others = |list: &[Json<'_>]| list.iter().skip(1).any(is_not_finite);
-        let other_argument = |argument: &str| {
-            kwargs.iter().any(|(name, value)| name != argument && is_not_finite(value))
-        };
+        let other_argument =
+            |argument: &str| kwargs.iter().any(|(name, value)| name != argument && is_not_finite(value));
         !(rule.first_input && others(inputs)
             || rule.argument.is_some_and(other_argument)
             || rule.first_output && others(outputs))
@@ -160,7 +163,10 @@ mod tests {
         assert_eq!(level("Torch.a.0.forward", &with("1.0"), &with("100.1")), Some("high"));
         assert_eq!(level("Torch.a.0.forward", &with("0"), &with("101")), Some("high"));
         assert_eq!(level("Torch.a.0.forward", &with("NaN"), &with("101")), None);
-        assert_eq!(level("Torch.a.0.forward", r#"{"type": "mindspore.Tensor", "Norm": 1}"#, &with("101")), None);
+        assert_eq!(
+            level("Torch.a.0.forward", r#"{"type": "mindspore.Tensor", "Norm": 1}"#, &with("101")),
+            None
+        );
     }
 
     #[test]
@@ -168,9 +174,16 @@ mod tests {
         assert_eq!(level("Torch.empty.0.forward", FINE, ODD), None);
         assert_eq!(level("Torch.empty.0.forward", FINE, &format!("{FINE}, {ODD}")), Some("critical"));
         assert_eq!(level("Distributed.all_gather.0.forward", &format!("{ODD}, {FINE}"), FINE), None);
-        assert_eq!(level("Distributed.all_gather.0.forward", &format!("{FINE}, {ODD}"), FINE), Some("medium"));
-        let kwargs = format!(r#"{{"input_args": [], "input_kwargs": {{"tensor": {ODD}}}, "output": [{FINE}]}}"#);
+        assert_eq!(
+            level("Distributed.all_gather.0.forward", &format!("{FINE}, {ODD}"), FINE),
+            Some("medium")
+        );
+        let kwargs =
+            format!(r#"{{"input_args": [], "input_kwargs": {{"tensor": {ODD}}}, "output": [{FINE}]}}"#);
         assert_eq!(overflow_level("Distributed.recv.0.forward", kwargs.as_bytes()), None);
-        assert_eq!(overflow_level("Distributed.send.0.forward", kwargs.as_bytes()), Some(OverflowLevel::Medium));
+        assert_eq!(
+            overflow_level("Distributed.send.0.forward", kwargs.as_bytes()),
+            Some(OverflowLevel::Medium)
+        );
     }
 }

@@ -85,7 +85,8 @@ pub struct RankFiles {
 impl RankFiles {
     /// Reads the files in a rank's directory.
     pub fn read(dir: &Path) -> Result<RankFiles, SourceError> {
-        let [construct, stack, dump_path] = ["construct.json", "stack.json", "dump.json"].map(|name| dir.join(name));
+        let [construct, stack, dump_path] =
+            ["construct.json", "stack.json", "dump.json"].map(|name| dir.join(name));
         let mut damage = Vec::new();
         let (entries, micro_steps) = read_entries(&construct, &mut damage)?;
         let stacks = read_frames(&stack, &mut damage)?;
@@ -109,7 +110,17 @@ impl RankFiles {
         damage.extend(file.damage().iter().filter_map(|damage| damage_text(&dump_path, damage)));
         let header = file.header().clone();
         let dump = File::open(&dump_path).map_err(|source| SourceError::Open { path: dump_path, source })?;
-        Ok(RankFiles { dir: dir.to_owned(), header, entries, micro_steps, names, damage, spans, stacks, dump })
+        Ok(RankFiles {
+            dir: dir.to_owned(),
+            header,
+            entries,
+            micro_steps,
+            names,
+            damage,
+            spans,
+            stacks,
+            dump,
+        })
     }
 
     /// Where a record stands.

@@ -48,7 +48,8 @@ pub fn simplified(name: &str, frames: &Frames) -> NodeStack {
             frames.iter().position(|frame| frame.contains(&call))
         })
     } else {
-        let is_caller_next = |(at, frame): &(usize, &Box<str>)| *at + 1 < frames.len() && calls_template(frame);
+        let is_caller_next =
+            |(at, frame): &(usize, &Box<str>)| *at + 1 < frames.len() && calls_template(frame);
         frames.iter().enumerate().find(is_caller_next).map(|(at, _)| at + 1)
     };
     match at.and_then(|at| u32::try_from(at).ok()) {
@@ -95,7 +96,11 @@ mod tests {
     #[test]
     fn a_function_is_shown_behind_its_wrapper() {
         for wrapper in ["return TensorOPTemplate(op)(*args)", "x api_template(...)", "é.XTemplate("] {
-            assert_eq!(shown("Tensor.add.0.forward", &["z", wrapper, "caller", "rest"]), ["caller"], "{wrapper}");
+            assert_eq!(
+                shown("Tensor.add.0.forward", &["z", wrapper, "caller", "rest"]),
+                ["caller"],
+                "{wrapper}"
+            );
         }
         for other in ["Template(", "_XTemplate(", "my_api_template(", "xTemplate(", "9XTemplate("] {
             assert_eq!(shown("Tensor.add.0.forward", &[other, "caller"]).len(), 2, "{other}");

@@ -161,8 +161,10 @@ impl Showing {
             set(&mut members, "dtype", text(&leaf.dtype));
             set(&mut members, "shape", text(&leaf.shape.to_string()));
             if matches!(leaf.kind, ValueKind::Plain | ValueKind::Ellipsis) {
-                let content =
-                    members.iter().find(|(key, _)| key == "value").map_or(Json::Null, |(_, value)| value.clone());
+                let content = members
+                    .iter()
+                    .find(|(key, _)| key == "value")
+                    .map_or(Json::Null, |(_, value)| value.clone());
                 for statistic in ["Max", "Min", "Mean", "Norm"] {
                     set(&mut members, statistic, content.clone());
                 }
@@ -242,8 +244,11 @@ fn with_exponent(number: f64) -> String {
 
 /// A text without what the page of the reference stumbles over; a long decimal number is rounded.
 fn cleaned(text: &str) -> String {
-    let cleaned =
-        if text.contains(['\'', 'N']) { text.replace('\'', "").replace("None", "null") } else { text.to_owned() };
+    let cleaned = if text.contains(['\'', 'N']) {
+        text.replace('\'', "").replace("None", "null")
+    } else {
+        text.to_owned()
+    };
     rounded(&cleaned).unwrap_or(cleaned)
 }
 
@@ -251,8 +256,9 @@ fn cleaned(text: &str) -> String {
 fn rounded(text: &str) -> Option<String> {
     let number = text.strip_suffix('%').unwrap_or(text);
     let (whole, decimals) = number.split_once('.')?;
-    let are_digits =
-        |part: &str| (1..=MOST_DIGITS).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
+    let are_digits = |part: &str| {
+        (1..=MOST_DIGITS).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
+    };
     if !are_digits(whole) || !are_digits(decimals) || decimals.len() <= DECIMALS as usize {
         return None;
     }
@@ -270,7 +276,8 @@ mod tests {
     const FIRST: Showing = Showing { generation: Generation::First, checksums: false, is_batch_p2p: false };
 
     fn shown(record: &str, showing: Showing) -> String {
-        let values = read_values(&mut ValueReader::default(), "Torch.a.0.forward", record.as_bytes()).unwrap();
+        let values =
+            read_values(&mut ValueReader::default(), "Torch.a.0.forward", record.as_bytes()).unwrap();
         let mut json = JsonText::on_one_line();
         json.begin_object();
         for (key, outputs) in [("in", false), ("out", true)] {
@@ -285,13 +292,14 @@ mod tests {
     fn numbers_are_shortened_as_the_reference_does() {
         let first = |number| FIRST.float(number);
         let third = |number| Showing { generation: Generation::Third, ..FIRST }.float(number);
-        assert_eq!([first(0.6675242781639099), first(1.0), first(-2e-5), first(1e16)], [
-            "0.667524",
-            "1.0",
-            "-2.000000e-05",
-            "1.000000e+16"
-        ]);
-        assert_eq!([first(f64::NAN), first(f64::NEG_INFINITY), first(0.00012345)], ["nan", "-inf", "0.000123"]);
+        assert_eq!(
+            [first(0.6675242781639099), first(1.0), first(-2e-5), first(1e16)],
+            ["0.667524", "1.0", "-2.000000e-05", "1.000000e+16"]
+        );
+        assert_eq!(
+            [first(f64::NAN), first(f64::NEG_INFINITY), first(0.00012345)],
+            ["nan", "-inf", "0.000123"]
+        );
         assert_eq!([third(0.6675242781639099), third(1.5e-7)], ["0.6675242781639099", "1.500000e-07"]);
         assert_eq!(cleaned("12.3456789%"), "12.345679%");
         assert_eq!(cleaned("1.5%"), "1.5%");
@@ -322,6 +330,8 @@ mod tests {
             )
         );
         let third = Showing { generation: Generation::Third, checksums: true, is_batch_p2p: false };
-        assert!(shown(record, third).contains(r#""requires_grad": "True", "md5": "abcd", "data_name": "-1""#));
+        assert!(
+            shown(record, third).contains(r#""requires_grad": "True", "md5": "abcd", "data_name": "-1""#)
+        );
     }
 }

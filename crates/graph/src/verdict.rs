@@ -60,9 +60,8 @@ pub fn judge(target: &Side, golden: &Side, mode: Mode) -> (Verdict, NodeVerdicts
     let constructs = (construct(target), construct(golden));
     let files = TensorFiles::new(compare_tensors, target.tensor_dir(), golden.tensor_dir());
     let measure = |rows: &[(usize, usize)]| -> Vec<TensorComparison> {
-        let pair = |&(own, other): &(usize, usize)| {
-            files.measure(&target.rows[own], golden.rows.get(other)).0
-        };
+        let pair =
+            |&(own, other): &(usize, usize)| files.measure(&target.rows[own], golden.rows.get(other)).0;
         rows.par_iter().with_max_len(1).map(pair).collect()
     };
     let judgement = verdict::judge(verdict::Input {

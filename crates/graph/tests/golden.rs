@@ -4,7 +4,7 @@ mod recorded;
 
 use msprobe_graph::names::Generation;
 use msprobe_graph::run::LayerMapping;
-use recorded::{Case, assert_same_vis, assert_same_db};
+use recorded::{Case, assert_same_db, assert_same_vis};
 
 #[test]
 fn a_build_shows_the_same_nodes() {
@@ -87,12 +87,20 @@ fn verdicts_are_the_same() {
 fn ranks_that_share_tensors_are_merged() {
     use msprobe_graph::merge::classes::Classes;
     use msprobe_graph::merge::{DEFAULT_ORDER, Strategies, Strategy};
-    let strategy =
-        |rank_size, tp| Strategy { rank_size, tp, pp: 1, vpp: 1, cp: 1, ep: 1, order: DEFAULT_ORDER.to_owned() };
+    let strategy = |rank_size, tp| Strategy {
+        rank_size,
+        tp,
+        pp: 1,
+        vpp: 1,
+        cp: 1,
+        ep: 1,
+        order: DEFAULT_ORDER.to_owned(),
+    };
     let case = Case::new("visdb_parallel_merge_tp");
     let strategies = |golden| Strategies { target: strategy(2, 2), golden, classes: Classes::default() };
     let built = case.run(Generation::Third, false, |options| options.merge = Some(strategies(None)));
     assert_same_db(&built, &case.expected("out_build_merge"));
-    let compared = case.run(Generation::Third, true, |options| options.merge = Some(strategies(Some(strategy(1, 1)))));
+    let compared =
+        case.run(Generation::Third, true, |options| options.merge = Some(strategies(Some(strategy(1, 1)))));
     assert_same_db(&compared, &case.expected("out_compare_merge"));
 }

@@ -35,7 +35,8 @@ impl GraphConfig {
             Some(Json::Text(text)) => Ok(Some(PathBuf::from(&**text))),
             Some(_) => Err(wrong(format!("{key} in {} is no path", path.display()))),
         };
-        let npu_path = path_of("npu_path")?.ok_or_else(|| wrong(format!("Missing npu_path in {}", path.display())))?;
+        let npu_path =
+            path_of("npu_path")?.ok_or_else(|| wrong(format!("Missing npu_path in {}", path.display())))?;
         Ok(GraphConfig { npu_path, bench_path: path_of("bench_path")?, merge: merge_of(&value)? })
     }
 }
@@ -55,8 +56,9 @@ fn strategy_of(side: &str, map: &Json<'_>) -> Result<Strategy, CompareError> {
     let hint = r#""parallel_merge": {"npu": {"rank_size": 8, "tp": 2, "pp": 1}}"#;
     let wrong = |message: String| CompareError::new(Code::InvalidParam, message).with_hint(hint);
     let number = |key: &str, default: Option<u32>| match map.get(key) {
-        Some(Json::Int(number)) => u32::try_from(*number)
-            .map_err(|_| wrong(format!("{key} of {side} in parallel_merge is {number}, not a number above 0"))),
+        Some(Json::Int(number)) => u32::try_from(*number).map_err(|_| {
+            wrong(format!("{key} of {side} in parallel_merge is {number}, not a number above 0"))
+        }),
         Some(_) => Err(wrong(format!("{key} of {side} in parallel_merge is no whole number"))),
         None => default.ok_or_else(|| wrong(format!("{key} of {side} is missing in parallel_merge"))),
     };

@@ -15,8 +15,8 @@ use msprobe_report::answer::Habit;
 use msprobe_report::console::Console;
 use msprobe_report::error::{Code, CompareError};
 
-pub(crate) use self::args::{GraphArgs, GraphVisualizeArgs};
 use self::args::FileType;
+pub(crate) use self::args::{GraphArgs, GraphVisualizeArgs};
 use self::config::GraphConfig;
 use crate::Exit;
 use crate::args::FrameworkName;
@@ -131,11 +131,15 @@ fn older_options(args: &GraphArgs) -> Result<Options, CompareError> {
 }
 
 fn newer_options(args: &GraphVisualizeArgs, console: &dyn Console) -> Result<Options, CompareError> {
-    let wrong = |message: &str, hint: &str| Err(CompareError::new(Code::InvalidParam, message).with_hint(hint));
+    let wrong =
+        |message: &str, hint: &str| Err(CompareError::new(Code::InvalidParam, message).with_hint(hint));
     let merge = strategies(args)?;
     let mut as_dump = args.file_type == FileType::Json;
     if as_dump && args.golden_path.is_some() {
-        return wrong("--file_type json writes one merged dump, not a comparison", "leave out -gp, or use --file_type db");
+        return wrong(
+            "--file_type json writes one merged dump, not a comparison",
+            "leave out -gp, or use --file_type db",
+        );
     }
     if as_dump && merge.is_none() {
         console.warning("--file_type json is for merged ranks; without --rank_size a .vis.db is written");
@@ -191,7 +195,11 @@ fn strategies(args: &GraphVisualizeArgs) -> Result<Option<Strategies>, CompareEr
         vpp: args.vpp.get(side).copied().unwrap_or(1),
         cp: args.cp.get(side).copied().unwrap_or(1),
         ep: args.ep.get(side).copied().unwrap_or(1),
-        order: args.order.get(side).cloned().unwrap_or_else(|| msprobe_graph::merge::DEFAULT_ORDER.to_owned()),
+        order: args
+            .order
+            .get(side)
+            .cloned()
+            .unwrap_or_else(|| msprobe_graph::merge::DEFAULT_ORDER.to_owned()),
     };
     let classes = match &args.class_table {
         Some(path) => Classes::read(path)?,

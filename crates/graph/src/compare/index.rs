@@ -72,7 +72,11 @@ pub(super) fn is_not_judged(name: &str) -> bool {
 }
 
 /// That of functions put together: the worst of them. One that has none counts as good.
-pub fn worst_of_collection(task: Task, generation: Generation, indexes: impl Iterator<Item = Index>) -> Index {
+pub fn worst_of_collection(
+    task: Task,
+    generation: Generation,
+    indexes: impl Iterator<Item = Index>,
+) -> Index {
     if task.has_checksums() && generation == Generation::First {
         return indexes.fold(Index::Whole(1), Index::or_smaller);
     }
@@ -118,7 +122,10 @@ pub(super) fn by_tensors(pairs: &[ValuePair<'_>], tensors: &[Option<TensorCompar
         for (pair, tensor) in pairs.iter().zip(tensors) {
             let leaf = &pair.target.leaf;
             let is_scalar_tensor = leaf.is_tensor() && leaf.shape.is_scalar();
-            if (leaf.role == Role::Output) != outputs || leaf.statistics[0] == Scalar::Null || is_scalar_tensor {
+            if (leaf.role == Role::Output) != outputs
+                || leaf.statistics[0] == Scalar::Null
+                || is_scalar_tensor
+            {
                 continue;
             }
             if is_not_finite(leaf) {

@@ -64,7 +64,8 @@ impl Comparer {
                 Mode::Summary => statistics_fields(pair, differences[at].as_ref()),
                 Mode::All => tensor_fields(tensors[at].as_ref()),
             };
-            let agree = pair.golden.is_some_and(|golden| golden.leaf.requires_grad == pair.target.leaf.requires_grad);
+            let agree =
+                pair.golden.is_some_and(|golden| golden.leaf.requires_grad == pair.target.leaf.requires_grad);
             let agree = if agree { "True" } else { "False" };
             fields.push(("Requires_grad Consistent", Extra::Text(agree.into())));
             fields.push(("Result", Extra::Text(verdicts[at].grade().as_str().into())));

@@ -135,9 +135,11 @@ fn pair_values<'v>(target: &'v [NodeValue], golden: &'v [NodeValue]) -> Vec<Valu
     let mut pairs = Vec::with_capacity(target.len());
     for role in roles {
         let mut partners = values_of_role(golden, role).map(|(_, value)| value);
-        pairs.extend(
-            values_of_role(target, role).map(|(place, target)| ValuePair { place, target, golden: partners.next() }),
-        );
+        pairs.extend(values_of_role(target, role).map(|(place, target)| ValuePair {
+            place,
+            target,
+            golden: partners.next(),
+        }));
     }
     pairs
 }

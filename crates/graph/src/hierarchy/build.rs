@@ -6,8 +6,8 @@ use msprobe_dump::hash::FastMap;
 
 use super::{Hierarchy, NodeIndex, Orphan, micro_steps, recompute};
 use crate::names::{
-    COLLECTION, Generation, NodeKind, backward_parent, forward_twin, forward_with_stack, is_backward, kind_of,
-    module_of_gradients, split_call,
+    COLLECTION, Generation, NodeKind, backward_parent, forward_twin, forward_with_stack, is_backward,
+    kind_of, module_of_gradients, split_call,
 };
 use crate::source::{Entry, RankFiles};
 use crate::stacks::{NodeStack, simplified};
@@ -77,7 +77,11 @@ impl Builder<'_> {
     fn stack(&self, name: &str) -> NodeStack {
         let own = self.files.frames(name).filter(|frames| !frames.is_empty());
         if let Some(frames) = own {
-            return if self.form.complete_stacks { NodeStack::All(frames.clone()) } else { simplified(name, frames) };
+            return if self.form.complete_stacks {
+                NodeStack::All(frames.clone())
+            } else {
+                simplified(name, frames)
+            };
         }
         if !is_backward(name) {
             return NodeStack::Empty;

@@ -51,7 +51,11 @@ pub fn hand_down(hierarchy: &mut Hierarchy) {
 
 /// Gives the nodes right below the root of a golden hierarchy the micro steps of their partners; those without one go by
 /// the number at the end of their name.
-pub fn follow(golden: &mut Hierarchy, target: &Hierarchy, partner_of: impl Fn(NodeIndex) -> Option<NodeIndex>) {
+pub fn follow(
+    golden: &mut Hierarchy,
+    target: &Hierarchy,
+    partner_of: impl Fn(NodeIndex) -> Option<NodeIndex>,
+) {
     for index in 0..golden.nodes.len() as NodeIndex {
         golden.node_mut(index).micro_step = None;
     }

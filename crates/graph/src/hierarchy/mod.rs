@@ -29,7 +29,9 @@ impl Orphan {
     /// The sentence files show.
     pub fn as_str(self) -> &'static str {
         match self {
-            Orphan::Unknown => "named as a parent in construct.json, but not a call there; shown below the root",
+            Orphan::Unknown => {
+                "named as a parent in construct.json, but not a call there; shown below the root"
+            }
             Orphan::Circle => "its parents in construct.json lead back to itself; shown below the root",
         }
     }

@@ -10,10 +10,8 @@ use crate::stacks::NodeStack;
 /// Moves second calls below the backward call they were made in.
 pub(super) fn move_copies(hierarchy: &mut Hierarchy) {
     let first_level = hierarchy.node(Hierarchy::ROOT).children.clone();
-    let moves: Vec<(NodeIndex, NodeIndex)> = first_level
-        .iter()
-        .filter_map(|&index| Some((index, new_parent(hierarchy, index)?)))
-        .collect();
+    let moves: Vec<(NodeIndex, NodeIndex)> =
+        first_level.iter().filter_map(|&index| Some((index, new_parent(hierarchy, index)?))).collect();
     let mut is_moved = FastSet::default();
     for (child, parent) in moves {
         // A node must not be put into what is in it.
@@ -56,7 +54,8 @@ fn new_parent(hierarchy: &Hierarchy, index: NodeIndex) -> Option<NodeIndex> {
 /// Whether a module is inside of another by its name: the outermost ones are called anew by the training loop itself.
 fn is_deep(name: &str) -> bool {
     let parts: Vec<&str> = name.split('.').collect();
-    let is_number = |at: usize| parts.get(at).is_some_and(|part| part.bytes().all(|byte| byte.is_ascii_digit()));
+    let is_number =
+        |at: usize| parts.get(at).is_some_and(|part| part.bytes().all(|byte| byte.is_ascii_digit()));
     match parts.len() {
         0..=5 => false,
         6 => !is_number(1),
@@ -73,6 +72,7 @@ fn shows_recomputation(stack: &NodeStack) -> bool {
             return true;
         }
         let is_backward = line.contains("in backward") || line.contains("in checkpoint_function_backward");
-        is_backward && lines.iter().skip(at + 1).take(2).any(|next| next.contains("torch/autograd/function.py"))
+        is_backward
+            && lines.iter().skip(at + 1).take(2).any(|next| next.contains("torch/autograd/function.py"))
     })
 }

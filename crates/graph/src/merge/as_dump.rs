@@ -20,7 +20,11 @@ use crate::values::NodeValue;
 const FLUSH_BYTES: usize = 1 << 16;
 
 /// Writes the dump of a merged graph, and gives the files.
-pub(super) fn write(member: &Member, step: Option<u32>, options: &Options) -> Result<Vec<PathBuf>, CompareError> {
+pub(super) fn write(
+    member: &Member,
+    step: Option<u32>,
+    options: &Options,
+) -> Result<Vec<PathBuf>, CompareError> {
     let relative = format!("step{}/rank{}", step.unwrap_or(0), member.rank);
     let dir = make_directory_in(&options.output, &relative)?;
     let mut files = Vec::new();
@@ -46,7 +50,8 @@ fn write_construct(member: &Member, out: &mut dyn Write) -> io::Result<()> {
     for index in calls(hierarchy) {
         let node = hierarchy.node(index);
         json.key(&node.name);
-        let above = node.parent.map(|parent| hierarchy.node(parent)).filter(|parent| !parent.kind.is_collection());
+        let above =
+            node.parent.map(|parent| hierarchy.node(parent)).filter(|parent| !parent.kind.is_collection());
         match above.filter(|parent| parent.parent.is_some()) {
             Some(parent) => json.string(&parent.name),
             None => json.null(),

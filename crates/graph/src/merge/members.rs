@@ -39,7 +39,8 @@ impl Member {
         rename: &dyn Fn(&str, NodeKind) -> String,
         reader: &mut NodeReader,
     ) -> NodeIndex {
-        let mut places: msprobe_dump::hash::FastMap<NodeIndex, NodeIndex> = msprobe_dump::hash::FastMap::default();
+        let mut places: msprobe_dump::hash::FastMap<NodeIndex, NodeIndex> =
+            msprobe_dump::hash::FastMap::default();
         for index in other.graph.hierarchy.pre_order(top) {
             let node = other.graph.hierarchy.node(index);
             let name = self.free_name(&rename(&node.name, node.kind));
@@ -78,7 +79,10 @@ impl Member {
         if self.graph.hierarchy.find(name).is_none() {
             return name.to_owned();
         }
-        (2_u32..).map(|number| format!("{name}_{number}")).find(|name| self.graph.hierarchy.find(name).is_none()).unwrap_or_default()
+        (2_u32..)
+            .map(|number| format!("{name}_{number}"))
+            .find(|name| self.graph.hierarchy.find(name).is_none())
+            .unwrap_or_default()
     }
 }
 
@@ -110,15 +114,18 @@ pub(super) fn merge_collections(members: &mut [Member]) {
     let collections = |hierarchy: &Hierarchy| -> Vec<NodeIndex> {
         let is_ours = |&&child: &&NodeIndex| {
             let node = hierarchy.node(child);
-            node.kind == NodeKind::Collection && node.name.strip_prefix(COLLECTION).is_some_and(|rest| rest.starts_with('.'))
+            node.kind == NodeKind::Collection
+                && node.name.strip_prefix(COLLECTION).is_some_and(|rest| rest.starts_with('.'))
         };
         hierarchy.node(Hierarchy::ROOT).children.iter().filter(is_ours).copied().collect()
     };
     let own = collections(&main.graph.hierarchy);
-    let of_others: Vec<Vec<NodeIndex>> = others.iter().map(|other| collections(&other.graph.hierarchy)).collect();
+    let of_others: Vec<Vec<NodeIndex>> =
+        others.iter().map(|other| collections(&other.graph.hierarchy)).collect();
     let most = of_others.iter().map(Vec::len).chain([own.len()]).max().unwrap_or(0);
     for number in 0..most {
-        let all = main.graph.hierarchy.add(format!("{COLLECTION}_All_Ranks.{number}").into(), NodeKind::Collection);
+        let all =
+            main.graph.hierarchy.add(format!("{COLLECTION}_All_Ranks.{number}").into(), NodeKind::Collection);
         main.graph.hierarchy.attach(all, Hierarchy::ROOT);
         let root = main.graph.hierarchy.node_mut(Hierarchy::ROOT);
         root.children.pop();

@@ -22,7 +22,9 @@ pub use self::strategy::{DEFAULT_ORDER, Dimension, Strategies, Strategy};
 use crate::compare::Task;
 use crate::graph::Graph;
 use crate::matching::Matching;
-use crate::run::{DbError, Filling, GraphOutcome, Options, Pair, Progress, StepDirs, percent, put_together, read_graph};
+use crate::run::{
+    DbError, Filling, GraphOutcome, Options, Pair, Progress, StepDirs, percent, put_together, read_graph,
+};
 
 /// Merges the ranks of both sides, step by step, and stores what came of it.
 pub(crate) fn run(
@@ -46,8 +48,8 @@ pub(crate) fn run(
                 .with_hint("give two numbers each: --rank_size 8 1 --tp 2 1 --pp 1 1"));
         }
     };
-    for (dirs, strategy) in
-        std::iter::once((&target, &strategies.target)).chain(golden.as_ref().map(|(dirs, strategy)| (dirs, *strategy)))
+    for (dirs, strategy) in std::iter::once((&target, &strategies.target))
+        .chain(golden.as_ref().map(|(dirs, strategy)| (dirs, *strategy)))
     {
         check_sizes(dirs, strategy)?;
     }
@@ -77,10 +79,12 @@ pub(crate) fn run(
                 Some((dirs, *strategy))
             });
             if golden.is_some() && other.is_none() {
-                outcome.leave_out(format!("step {} is on the target side only", step.step.unwrap_or_default()));
+                outcome
+                    .leave_out(format!("step {} is on the target side only", step.step.unwrap_or_default()));
                 continue;
             }
-            merge_step(step, other, strategies, options, outcome, &mut filling, console).map_err(DbError::Refused)?;
+            merge_step(step, other, strategies, options, outcome, &mut filling, console)
+                .map_err(DbError::Refused)?;
             progress(percent(done + 1, all).min(95));
         }
         filling.finish()
@@ -94,9 +98,11 @@ fn check_sizes(steps: &[StepDirs], strategy: &Strategy) -> Result<(), CompareErr
     for step in steps {
         if step.ranks.len() != strategy.rank_size as usize {
             let place = step.name.as_deref().unwrap_or("the dump");
-            let message = format!("{place} has {} ranks, rank_size is {}", step.ranks.len(), strategy.rank_size);
-            return Err(CompareError::new(Code::InvalidParam, message)
-                .with_hint("merging needs the dump of every rank: give the number of rank directories as --rank_size"));
+            let message =
+                format!("{place} has {} ranks, rank_size is {}", step.ranks.len(), strategy.rank_size);
+            return Err(CompareError::new(Code::InvalidParam, message).with_hint(
+                "merging needs the dump of every rank: give the number of rank directories as --rank_size",
+            ));
         }
     }
     Ok(())
@@ -148,7 +154,9 @@ fn compare_merged(target: Graph, golden: Graph, options: &Options) -> Result<Pai
     let is_statistics = |graph: &Graph| graph.files.header.task.as_deref() == Some("statistics");
     if !is_statistics(&target) || !is_statistics(&golden) {
         return Err(CompareError::new(Code::InvalidTask, "only statistics of merged ranks can be compared")
-            .with_hint("collect both sides with \"task\": \"statistics\" and \"summary_mode\": \"statistics\""));
+            .with_hint(
+                "collect both sides with \"task\": \"statistics\" and \"summary_mode\": \"statistics\"",
+            ));
     }
     let mut pair = put_together(target, golden, Task::Values(Mode::Summary), &Matching::Fuzzy, options);
     if let Some(golden) = &mut pair.golden {
@@ -185,9 +193,11 @@ fn merge_ranks(
     } else {
         members
     };
-    for (size, dimension) in
-        [(strategy.ep, Dimension::Expert), (strategy.cp, Dimension::Context), (strategy.tp, Dimension::Tensor)]
-    {
+    for (size, dimension) in [
+        (strategy.ep, Dimension::Expert),
+        (strategy.cp, Dimension::Context),
+        (strategy.tp, Dimension::Tensor),
+    ] {
         if size < 2 {
             continue;
         }
@@ -219,7 +229,8 @@ fn put_groups_together(
     for group in groups {
         let mut taken: Vec<Member> = Vec::new();
         for rank in group {
-            let place = rest.iter().position(|member| member.as_ref().is_some_and(|member| member.rank == rank));
+            let place =
+                rest.iter().position(|member| member.as_ref().is_some_and(|member| member.rank == rank));
             taken.extend(place.and_then(|place| rest[place].take()));
         }
         if taken.is_empty() {

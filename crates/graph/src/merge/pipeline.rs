@@ -102,7 +102,9 @@ fn merge_stage(
     };
     let mut open = vec![Hierarchy::ROOT];
     while let Some(node) = open.pop() {
-        let Some(parent) = main.graph.hierarchy.find(&stage.graph.hierarchy.node(node).name) else { continue };
+        let Some(parent) = main.graph.hierarchy.find(&stage.graph.hierarchy.node(node).name) else {
+            continue;
+        };
         let before = main.graph.hierarchy.node(parent).children.len();
         let is_back = is_backward(&stage.graph.hierarchy.node(node).name);
         let mut added: Vec<NodeIndex> = Vec::new();
@@ -160,11 +162,14 @@ fn take_ends(main: &mut Member, others: &[Member], reader: &mut NodeReader) {
             let node = main.graph.hierarchy.node(node);
             (node.name.clone(), node.kind)
         };
-        let Some(there) = last.graph.hierarchy.find(&name).filter(|_| kind == NodeKind::Module && node != Hierarchy::ROOT)
+        let Some(there) =
+            last.graph.hierarchy.find(&name).filter(|_| kind == NodeKind::Module && node != Hierarchy::ROOT)
         else {
             continue;
         };
-        if name.contains(".parameters_grad") || !others.iter().all(|other| other.graph.hierarchy.find(&name).is_some()) {
+        if name.contains(".parameters_grad")
+            || !others.iter().all(|other| other.graph.hierarchy.find(&name).is_some())
+        {
             continue;
         }
         let (own, end) = (main.values(node, reader), last.values(there, reader));
@@ -180,7 +185,13 @@ fn take_ends(main: &mut Member, others: &[Member], reader: &mut NodeReader) {
             .collect();
         let what = if takes_outputs { "output" } else { "input" };
         main.set_values(node, values);
-        main.say(node, [format!("The {what} of this data is that of rank {}, the last stage of the pipeline.", last.rank)]);
+        main.say(
+            node,
+            [format!(
+                "The {what} of this data is that of rank {}, the last stage of the pipeline.",
+                last.rank
+            )],
+        );
     }
 }
 
@@ -243,7 +254,8 @@ pub(super) fn fold_chunks(member: &mut Member, classes: &Classes) {
             }
             for child in member.graph.hierarchy.node(node).children.clone() {
                 let name = member.graph.hierarchy.node(child).name.clone();
-                let home = chunk(&name).and_then(|(_, rest)| member.graph.hierarchy.find(&format!("{}.0.{rest}", kind(&name))));
+                let home = chunk(&name)
+                    .and_then(|(_, rest)| member.graph.hierarchy.find(&format!("{}.0.{rest}", kind(&name))));
                 if let Some(home) = home {
                     open.push((child, home));
                 }
@@ -288,7 +300,9 @@ pub(super) fn merge_experts(members: &mut [Member], classes: &Classes) {
         };
         let mut open = vec![Hierarchy::ROOT];
         while let Some(node) = open.pop() {
-            let Some(parent) = main.graph.hierarchy.find(&other.graph.hierarchy.node(node).name) else { continue };
+            let Some(parent) = main.graph.hierarchy.find(&other.graph.hierarchy.node(node).name) else {
+                continue;
+            };
             for child in other.graph.hierarchy.node(node).children.clone() {
                 let there = other.graph.hierarchy.node(child);
                 if there.kind != NodeKind::Module {

@@ -77,7 +77,9 @@ impl Strategy {
             if size == 0 {
                 return Err(wrong(format!("{name} is 0"), "give a whole number above 0"));
             }
-            if matches!(name, "tp" | "pp" | "cp" | "ep") && (size > self.rank_size || self.rank_size % size != 0) {
+            if matches!(name, "tp" | "pp" | "cp" | "ep")
+                && (size > self.rank_size || self.rank_size % size != 0)
+            {
                 let message = format!("{name} is {size}, which does not divide rank_size {}", self.rank_size);
                 return Err(wrong(message, "the ranks are shared out evenly: tp and pp divide rank_size"));
             }
@@ -91,7 +93,10 @@ impl Strategy {
             return Err(wrong(message, "tp times pp times cp divides rank_size"));
         }
         if self.vpp > 1 && self.pp < 2 {
-            return Err(wrong(format!("vpp is {} with pp {}", self.vpp, self.pp), "vpp above 1 needs pp of 2 or more"));
+            return Err(wrong(
+                format!("vpp is {} with pp {}", self.vpp, self.pp),
+                "vpp above 1 needs pp of 2 or more",
+            ));
         }
         self.check_order()
     }
@@ -103,7 +108,8 @@ impl Strategy {
                 "give dimensions joined by dashes, such as tp-cp-ep-dp-pp",
             ))
         };
-        if self.order.is_empty() || !self.order.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-') {
+        if self.order.is_empty() || !self.order.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')
+        {
             return bad("has other characters than a to z and -");
         }
         let words: Vec<&str> = self.order.split('-').collect();
@@ -166,9 +172,12 @@ impl Strategy {
         for rank in 0..self.rank_size {
             let rest: Vec<(&str, u32)> = if word == "ep" {
                 // Replicas next to each other share the experts.
-                let share = |(name, at): (&'_ str, u32)| if name == "dp" { ("dp", at / self.ep) } else { ("", at) };
+                let share =
+                    |(name, at): (&'_ str, u32)| if name == "dp" { ("dp", at / self.ep) } else { ("", at) };
                 let own = self.coordinates(rank);
-                own.iter().map(|&(name, at)| if name == "dp" { share((name, at)) } else { (name_of(name), at) }).collect()
+                own.iter()
+                    .map(|&(name, at)| if name == "dp" { share((name, at)) } else { (name_of(name), at) })
+                    .collect()
             } else {
                 self.coordinates(rank).into_iter().filter(|(name, _)| *name != word).collect()
             };

@@ -94,7 +94,8 @@ impl Merger<'_> {
         let Some(others) = self.others_of(node) else { return };
         let own = self.main.values(node, &mut self.reader);
         let mut values = own.to_vec();
-        let from_communication = if self.dimension == Dimension::Tensor { self.reduced_result(node, &own) } else { None };
+        let from_communication =
+            if self.dimension == Dimension::Tensor { self.reduced_result(node, &own) } else { None };
         let mut sentences = Vec::new();
         for outputs in [false, true] {
             for value in values.iter_mut().filter(|value| value.is_output() == outputs) {
@@ -106,7 +107,9 @@ impl Merger<'_> {
                     .map(|values| values.iter().find(|other| other.leaf.place == value.leaf.place))
                     .collect();
                 let Some(partners) = partners else { continue };
-                if is_number(value) && (wanted == Wanted::All || partners.iter().any(|other| differ(value, other))) {
+                if is_number(value)
+                    && (wanted == Wanted::All || partners.iter().any(|other| differ(value, other)))
+                {
                     sentences.extend(merge_statistics(value, &partners));
                 }
             }
@@ -120,8 +123,10 @@ impl Merger<'_> {
         if sentences.is_empty() {
             return;
         }
-        let ranks: Vec<String> =
-            std::iter::once(self.main.rank).chain(self.others.iter().map(|it| it.rank)).map(|rank| rank.to_string()).collect();
+        let ranks: Vec<String> = std::iter::once(self.main.rank)
+            .chain(self.others.iter().map(|it| it.rank))
+            .map(|rank| rank.to_string())
+            .collect();
         let first = format!(
             "This data is the merged data after {}, and the data is merged from rank [{}].",
             self.dimension.name(),
@@ -232,12 +237,15 @@ impl Merger<'_> {
 
 /// Whether a value has statistics of numbers.
 fn is_number(value: &NodeValue) -> bool {
-    value.leaf.element.is_some_and(|dtype| matches!(dtype.class(), DTypeClass::Float | DTypeClass::Signed | DTypeClass::Unsigned))
+    value.leaf.element.is_some_and(|dtype| {
+        matches!(dtype.class(), DTypeClass::Float | DTypeClass::Signed | DTypeClass::Unsigned)
+    })
 }
 
 fn differ(one: &NodeValue, two: &NodeValue) -> bool {
     (0..4).any(|at| {
-        let (Some(one), Some(two)) = (one.leaf.statistics[at].number(), two.leaf.statistics[at].number()) else {
+        let (Some(one), Some(two)) = (one.leaf.statistics[at].number(), two.leaf.statistics[at].number())
+        else {
             return false;
         };
         if at < 2 {
@@ -257,7 +265,10 @@ fn merge_statistics(value: &mut NodeValue, partners: &[&NodeValue]) -> Vec<Strin
         let Some(numbers) = numbers else { continue };
         let texts: Vec<String> = all.map(|leaf| text_of(&leaf.statistics[at])).collect();
         let (how, result) = match at {
-            0 => (format!("max({})", texts.join(", ")), numbers.iter().copied().fold(f64::NEG_INFINITY, larger)),
+            0 => (
+                format!("max({})", texts.join(", ")),
+                numbers.iter().copied().fold(f64::NEG_INFINITY, larger),
+            ),
             1 => (format!("min({})", texts.join(", ")), numbers.iter().copied().fold(f64::INFINITY, smaller)),
             2 => (
                 format!("({}) / {}", texts.join(" + "), numbers.len()),
@@ -270,7 +281,8 @@ fn merge_statistics(value: &mut NodeValue, partners: &[&NodeValue]) -> Vec<Strin
             }
         };
         let place = &value.leaf.place;
-        sentences.push(format!("The {name} value merging method for {place} is: {how} = {}", float_repr(result)));
+        sentences
+            .push(format!("The {name} value merging method for {place} is: {how} = {}", float_repr(result)));
         statistics[at] = Scalar::Float(result);
     }
     set_statistics(value, statistics);

@@ -18,8 +18,8 @@ pub use self::layout::{RankDir, StepDirs};
 pub use self::outcome::GraphOutcome;
 pub(crate) use self::outcome::rank_place;
 pub use self::pair::{LayerMapping, Pair, put_together, read_graph};
-pub(crate) use self::to_db::{DbError, Filling};
 pub use self::tally::Tally;
+pub(crate) use self::to_db::{DbError, Filling};
 use crate::merge::Strategies;
 use crate::names::Generation;
 
@@ -52,7 +52,11 @@ pub struct Options {
 pub type Progress<'a> = dyn Fn(u8) + 'a;
 
 /// Does what is asked for.
-pub fn run(options: &Options, console: &dyn Console, progress: &Progress<'_>) -> Result<GraphOutcome, CompareError> {
+pub fn run(
+    options: &Options,
+    console: &dyn Console,
+    progress: &Progress<'_>,
+) -> Result<GraphOutcome, CompareError> {
     let (content, target) = find(&options.target, console)?;
     let golden = match &options.golden {
         None => None,

@@ -55,14 +55,24 @@ impl GraphOutcome {
     }
 
     /// Counts a pair, and keeps its verdict.
-    pub(crate) fn add_pair(&mut self, pair: &mut Pair, step: Option<u32>, rank: Option<u32>) -> Option<RankAnswer> {
+    pub(crate) fn add_pair(
+        &mut self,
+        pair: &mut Pair,
+        step: Option<u32>,
+        rank: Option<u32>,
+    ) -> Option<RankAnswer> {
         self.tally.add_pair(pair);
         let (verdict, _) = pair.verdict.as_ref()?;
         Some(self.add_verdict(verdict.clone(), step, rank))
     }
 
     /// Keeps a verdict.
-    pub(crate) fn add_verdict(&mut self, verdict: Verdict, step: Option<u32>, rank: Option<u32>) -> RankAnswer {
+    pub(crate) fn add_verdict(
+        &mut self,
+        verdict: Verdict,
+        step: Option<u32>,
+        rank: Option<u32>,
+    ) -> RankAnswer {
         let scope = scope(step, rank);
         let answer = Answer { command: "graph", ..verdict.answer(scope, &scope.to_string()) };
         self.engine.parts.push(Part { scope, verdict, files: Vec::new() });
@@ -73,7 +83,8 @@ impl GraphOutcome {
     pub(crate) fn add_node(&mut self, pair: &Pair, place: &str, shown: &Shown) {
         self.tally.add_node(pair, place, shown);
         let node = pair.target.hierarchy.node(shown.index);
-        let is_bad = shown.result.index.is_some_and(|index| index.number() >= 0.6) && !node.kind.is_collection();
+        let is_bad =
+            shown.result.index.is_some_and(|index| index.number() >= 0.6) && !node.kind.is_collection();
         if is_bad && self.options.generation == Generation::Third && self.first_bad.is_none() {
             self.first_bad = Some((place.to_owned(), node.name.to_string()));
         }
@@ -124,7 +135,8 @@ impl GraphOutcome {
         } else {
             let mut answer = Answer { command: "graph", status, ..self.engine.to_answer() };
             if self.engine.status() != status {
-                answer.headline = status.headline("", &format!("{} left out", count(self.left_out.len(), "thing")));
+                answer.headline =
+                    status.headline("", &format!("{} left out", count(self.left_out.len(), "thing")));
             }
             answer
         };
@@ -150,12 +162,13 @@ impl GraphOutcome {
             let alone = (target_nodes - target_matched) + (golden_nodes - golden_matched);
             format!("{} without a partner", count(alone, "node"))
         };
-        let culprit = self.first_bad.as_ref().filter(|_| status.is_difference()).map(|(place, name)| Culprit {
-            name: name.clone(),
-            kind: "first_error_in_graph",
-            direction: None,
-            facts: if place.is_empty() { Vec::new() } else { vec![("where", place.clone())] },
-        });
+        let culprit =
+            self.first_bad.as_ref().filter(|_| status.is_difference()).map(|(place, name)| Culprit {
+                name: name.clone(),
+                kind: "first_error_in_graph",
+                direction: None,
+                facts: if place.is_empty() { Vec::new() } else { vec![("where", place.clone())] },
+            });
         Answer { culprit, ..Answer::new("graph", status, status.headline("", &sentence), scope(None, None)) }
     }
 

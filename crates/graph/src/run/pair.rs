@@ -85,7 +85,10 @@ pub fn read_graph(dir: &Path, options: &Options, console: &dyn Console) -> Resul
         let level = graph.files.header.level.as_deref().unwrap_or("unknown");
         return Err(CompareError::new(
             Code::InvalidData,
-            format!("{}: there is nothing to build a hierarchy of (level {level})", dir.join("construct.json").display()),
+            format!(
+                "{}: there is nothing to build a hierarchy of (level {level})",
+                dir.join("construct.json").display()
+            ),
         )
         .with_hint("collect with \"level\": \"mix\" or \"L0\": level L1 records no modules"));
     }
@@ -137,12 +140,12 @@ pub fn put_together(
     Pair { target, golden: Some(Golden { graph: golden, task, links, comparer }), verdict: None }
 }
 
-
 fn check_frameworks(target: &Header, golden: &Header, options: &Options) -> Result<(), CompareError> {
     if target.framework == golden.framework || options.layer_mapping.is_some() {
         return Ok(());
     }
-    let name = |header: &Header| header.framework.clone().unwrap_or_else(|| "an unknown framework".to_owned());
+    let name =
+        |header: &Header| header.framework.clone().unwrap_or_else(|| "an unknown framework".to_owned());
     let message = format!(
         "the two sides are of different frameworks: {} and {}; their names need a mapping (cross_frame)",
         name(target),

@@ -72,7 +72,13 @@ impl Tally {
             golden.task == Task::Values(Mode::Md5) && golden.comparer.generation == Generation::First;
         let bad = if is_reversed { 1.0 - index.number() } else { index.number() };
         // The ranges both generations colour: up to 0.3, up to 0.6, beyond.
-        self.grades[if bad < 0.3 { 0 } else if bad < 0.6 { 1 } else { 2 }] += 1;
+        self.grades[if bad < 0.3 {
+            0
+        } else if bad < 0.6 {
+            1
+        } else {
+            2
+        }] += 1;
         let is_worse = |known: &(f64, String, Arc<str>)| bad <= known.0;
         if bad > 0.0 && (self.worst.len() < WORST || self.worst.last().is_some_and(|last| bad > last.0)) {
             let at = self.worst.iter().take_while(|known| is_worse(known)).count();

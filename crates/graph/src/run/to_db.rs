@@ -69,10 +69,16 @@ pub(super) fn write(
                     Ok(mut pair) => {
                         let rank = dirs.0.name.as_ref().map(|_| dirs.0.rank);
                         let answer = outcome.add_pair(&mut pair, step.step, rank);
-                        filling.add(&pair, step.step.unwrap_or(0), dirs.0.rank, answer.as_ref(), |shown| {
-                            let place = rank_place(step.step, dirs.0.rank, dirs.0.name.is_some());
-                            outcome.add_node(&pair, &place, shown);
-                        })?;
+                        filling.add(
+                            &pair,
+                            step.step.unwrap_or(0),
+                            dirs.0.rank,
+                            answer.as_ref(),
+                            |shown| {
+                                let place = rank_place(step.step, dirs.0.rank, dirs.0.name.is_some());
+                                outcome.add_node(&pair, &place, shown);
+                            },
+                        )?;
                     }
                     Err(error) => {
                         console.error(&format!("{}: {}", dirs.0.path.display(), error.message));
@@ -98,7 +104,11 @@ pub(super) fn write(
     }
 }
 
-fn read_rank((target, golden): &DirPair, options: &Options, console: &dyn Console) -> Result<Pair, CompareError> {
+fn read_rank(
+    (target, golden): &DirPair,
+    options: &Options,
+    console: &dyn Console,
+) -> Result<Pair, CompareError> {
     let golden = golden.as_ref().map(|golden| golden.path.as_path());
     read_pair(&target.path, golden, options, true, console)
 }
@@ -116,7 +126,13 @@ pub(crate) struct Filling<'o> {
 impl<'o> Filling<'o> {
     pub(crate) fn begin(path: &std::path::Path, options: &'o Options) -> Result<Filling<'o>, DbError> {
         let store = Store::begin(path)?;
-        Ok(Filling { store, options, config: None, communication: [Vec::new(), Vec::new()], links_ranks: true })
+        Ok(Filling {
+            store,
+            options,
+            config: None,
+            communication: [Vec::new(), Vec::new()],
+            links_ranks: true,
+        })
     }
 
     pub(crate) fn add(
@@ -133,7 +149,10 @@ impl<'o> Filling<'o> {
         let target = Stored {
             walk: pair.walk(self.options.overflow_check),
             place,
-            other: pair.golden.as_ref().map(|golden| (&golden.graph.hierarchy, golden.links.to_golden.as_slice())),
+            other: pair
+                .golden
+                .as_ref()
+                .map(|golden| (&golden.graph.hierarchy, golden.links.to_golden.as_slice())),
             checksums,
             verdicts: pair.verdict.as_ref().map(|(_, nodes)| nodes),
         };
@@ -215,7 +234,9 @@ impl<'o> Filling<'o> {
             for ((rank, links), (_, calls)) in link(&ranks).into_iter().zip(&ranks) {
                 let names: msprobe_dump::hash::FastMap<u32, &str> =
                     calls.iter().map(|call| (call.node, &*call.name)).collect();
-                let links = links.into_iter().filter_map(|(node, json)| Some(((*names.get(&node)?).to_owned(), json)));
+                let links = links
+                    .into_iter()
+                    .filter_map(|(node, json)| Some(((*names.get(&node)?).to_owned(), json)));
                 named.push((rank, links.collect()));
             }
             self.store.add_links(source, step, &named)?;

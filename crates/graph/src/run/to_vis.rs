@@ -69,7 +69,8 @@ fn write_rank(
         golden: pair.golden.as_ref().map(|golden| (&golden.graph, golden.task, &golden.links, of(1))),
     };
     let path = options.output.join(format!("{stem}.vis"));
-    let written = publish_stamped(&path, |out| file.write(out, |shown| outcome.add_node(&pair, &place, shown)))?;
+    let written =
+        publish_stamped(&path, |out| file.write(out, |shown| outcome.add_node(&pair, &place, shown)))?;
     outcome.files.push(written);
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! `.vis.db`: one SQLite file for all steps and ranks.
 //!
 //! The tables of the reference are filled as it fills them. What it does not know stands in tables of our own, which its
-//! plugin never asks for: [`ANSWERS`] for a rank, [`VERDICTS`] for a node.
+//! plugin never asks for: [`ANSWERS`] for a rank, [`VERDICTS`] for a node, [`SHAPES`] for what merging made whole.
 
 use std::path::Path;
 
@@ -26,6 +26,9 @@ pub const ANSWERS: &str = "msprobe_answers";
 /// Our table of verdicts of nodes.
 pub const VERDICTS: &str = "msprobe_verdicts";
 
+/// Our table of the shapes merged tensors have as a whole.
+pub const SHAPES: &str = "msprobe_merged_shapes";
+
 const TABLES: &str = "
 CREATE TABLE tb_nodes (
     id TEXT PRIMARY KEY, graph_id TEXT NOT NULL, node_order INTEGER NOT NULL, node_name TEXT NOT NULL,
@@ -46,6 +49,9 @@ CREATE TABLE msprobe_answers (
 CREATE TABLE msprobe_verdicts (
     id TEXT PRIMARY KEY, verdict TEXT, error_in REAL, error_out REAL, tolerated REAL, worst_below TEXT,
     worst_index REAL, orphan TEXT
+) WITHOUT ROWID;
+CREATE TABLE msprobe_merged_shapes (
+    id TEXT NOT NULL, value TEXT NOT NULL, shape TEXT NOT NULL, PRIMARY KEY (id, value)
 ) WITHOUT ROWID;
 ";
 
@@ -157,8 +163,10 @@ impl Store {
         {
             let mut insert = transaction.prepare(INSERT_NODE)?;
             let mut insert_stack = transaction.prepare("INSERT OR REPLACE INTO tb_stack VALUES (?1, ?2)")?;
-            let mut insert_verdict =
-                transaction.prepare("INSERT OR REPLACE INTO msprobe_verdicts VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")?;
+            let mut insert_verdict = transaction
+                .prepare("INSERT OR REPLACE INTO msprobe_verdicts VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")?;
+            let mut insert_shape =
+                transaction.prepare("INSERT OR REPLACE INTO msprobe_merged_shapes VALUES (?1, ?2, ?3)")?;
             let hierarchy = &graph.walk.graph.hierarchy;
             let graph_id = graph.place.graph_id();
             let tensor_dir = tensor_dir(graph.walk.graph);
@@ -199,9 +207,18 @@ impl Store {
                         graph.place.rank,
                         is_distributed(&node.name),
                     ])?;
+                    for value in shown.values.iter() {
+                        if let Some(shape) =
+                            value.merged.as_ref().and_then(|merged| merged.whole_shape.as_ref())
+                        {
+                            insert_shape.execute(params![id, &*value.leaf.name, format!("{shape:?}")])?;
+                        }
+                    }
                     order += 1;
                     worst.add(hierarchy, shown.index, index);
-                    if graph.place.source == Source::Target && graph.verdicts.is_some() || node.orphan.is_some() {
+                    if graph.place.source == Source::Target && graph.verdicts.is_some()
+                        || node.orphan.is_some()
+                    {
                         let verdict = graph.verdicts.and_then(|verdicts| verdicts.get(&node.name));
                         let below = worst.below(shown.index);
                         insert_verdict.execute(params![
@@ -231,7 +248,8 @@ impl Store {
     ) -> rusqlite::Result<()> {
         let transaction = self.connection.transaction()?;
         {
-            let mut update = transaction.prepare("UPDATE tb_nodes SET matched_distributed = ?2 WHERE id = ?1")?;
+            let mut update =
+                transaction.prepare("UPDATE tb_nodes SET matched_distributed = ?2 WHERE id = ?1")?;
             for (rank, nodes) in links {
                 let Ok(rank) = u32::try_from(*rank) else { continue };
                 let place = Place { source, step, rank };

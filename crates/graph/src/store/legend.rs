@@ -7,8 +7,7 @@ use crate::compare::Task;
 use crate::names::Generation;
 
 const UNMATCHED: &str = "比对过程中节点未匹配上";
-const BY_STATISTICS: &str =
-    "此节点所有输入输出的统计量相对误差, 值越大代表测量值与标杆值的偏差越大, 相对误差计算方式:|(测量值-标杆值)/标杆值|";
+const BY_STATISTICS: &str = "此节点所有输入输出的统计量相对误差, 值越大代表测量值与标杆值的偏差越大, 相对误差计算方式:|(测量值-标杆值)/标杆值|";
 const BY_TENSORS: &str = "此节点所有输入的最小双千分之一和所有输出的最小双千分之一的差值的绝对值, 代表双千指标的变化情况, \
     值越大代表测量值与标杆值的偏差越大, 双千分之一指标计算方式：Tensor中的元素逐个与对应的标杆数据对比，\
     相对误差小于千分之一的比例占总元素个数的比例，比例越接近1越好";
@@ -89,7 +88,9 @@ const GREY: &str = "#C7C7C7";
 pub(super) fn write_colours(json: &mut JsonText, task: Task, generation: Generation) {
     let mut colours = match (generation, task) {
         (_, Task::Structure) => Vec::new(),
-        (Generation::Third, Task::Values(_)) => ranges(&THREE, &[[0.0, 0.3], [0.3, 0.6], [0.6, 1.0]], BY_GRADE),
+        (Generation::Third, Task::Values(_)) => {
+            ranges(&THREE, &[[0.0, 0.3], [0.3, 0.6], [0.6, 1.0]], BY_GRADE)
+        }
         (Generation::First, Task::Values(Mode::Summary)) => {
             ranges(&FIVE, &[[0.0, 0.2], [0.2, 0.4], [0.4, 0.6], [0.6, 0.8], [0.8, 1.0]], BY_STATISTICS)
         }

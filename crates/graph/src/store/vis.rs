@@ -39,7 +39,8 @@ impl VisFile<'_> {
         json.begin_object();
         match self.golden {
             None => {
-                let side = Side { walk: self.target, links: self.target_links, other: None, checksums: false };
+                let side =
+                    Side { walk: self.target, links: self.target_links, other: None, checksums: false };
                 side.write_members(&mut json, &mut out, &mut note)?;
             }
             Some((golden, task, links, golden_links)) => {

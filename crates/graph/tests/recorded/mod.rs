@@ -74,7 +74,8 @@ fn read_files(dir: &Path) -> Files {
 
 /// The tables of a file, columns that hold JSON taken apart as the recording has them.
 fn tables(path: &Path) -> Value {
-    let connection = rusqlite::Connection::open_with_flags(path, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
+    let connection =
+        rusqlite::Connection::open_with_flags(path, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
     let mut tables = Map::new();
     let mut schema = connection
         .prepare("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'msprobe_%' ORDER BY type DESC, name")

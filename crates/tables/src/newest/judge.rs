@@ -230,8 +230,12 @@ impl Call<'_> {
             }
             return;
         }
-        let norms: Vec<Option<f64>> =
-            self.rows.iter().zip(verdicts.iter_mut()).map(|(row, verdict)| self.judge_row(row, verdict)).collect();
+        let norms: Vec<Option<f64>> = self
+            .rows
+            .iter()
+            .zip(verdicts.iter_mut())
+            .map(|(row, verdict)| self.judge_row(row, verdict))
+            .collect();
         if self.exempt == Exempt::Inputs {
             return;
         }

@@ -26,9 +26,8 @@ impl<'a> Shown<'a> {
     /// Ranks in arguments of communication are names, not numbers: they are shown as text under a plain type.
     pub(super) fn of(record: &str, leaf: &'a Leaf) -> Shown<'a> {
         let is_plain = leaf.kind == ValueKind::Plain;
-        let is_rank = is_plain
-            && RANK_ARGUMENTS.contains(&argument_of(&leaf.place))
-            && is_distributed(record);
+        let is_rank =
+            is_plain && RANK_ARGUMENTS.contains(&argument_of(&leaf.place)) && is_distributed(record);
         if !is_rank {
             return Shown { dtype: &leaf.dtype, is_plain, statistics: Cow::Borrowed(&leaf.statistics) };
         }
