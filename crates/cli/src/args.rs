@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use crate::compare::{CompareArgs, MergeResultArgs};
 pub(crate) use crate::grad::GradArgs;
+pub(crate) use crate::graph::{GraphArgs, GraphVisualizeArgs};
 pub(crate) use crate::overflow::{NanAnalyzeArgs, OverflowCheckArgs};
 pub(crate) use crate::rl::RlArgs;
 
@@ -50,6 +51,9 @@ pub(crate) enum Command {
     #[command(name = "merge_result", visible_alias = "merge-result")]
     MergeResult(MergeResultArgs),
     Grad(GradArgs),
+    Graph(GraphArgs),
+    #[command(name = "graph_visualize", visible_alias = "graph-visualize")]
+    GraphVisualize(Box<GraphVisualizeArgs>),
     Rl(RlArgs),
     #[command(name = "nan_analyze", visible_alias = "nan-analyze")]
     NanAnalyze(NanAnalyzeArgs),

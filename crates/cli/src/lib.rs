@@ -5,6 +5,7 @@ mod compare;
 mod console;
 mod diff;
 mod grad;
+mod graph;
 mod inspect;
 mod logging;
 mod missing;
@@ -42,7 +43,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
         report(&answer.into());
         return Exit::Failed;
     }
-    let cli = match Cli::try_parse_from(compare::spell_out(args)) {
+    let cli = match Cli::try_parse_from(graph::spell_out(compare::spell_out(args))) {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version arrive here too, with exit code 0. A closed pipe is no failure.
@@ -55,6 +56,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Compare(args) => compare::run(cli.framework, &args),
         Command::MergeResult(args) => Ok(compare::merge(&args)),
         Command::Grad(args) => grad::run(&args),
+        Command::Graph(args) => Ok(graph::graph(cli.framework, &args)),
+        Command::GraphVisualize(args) => Ok(graph::graph_visualize(&args)),
         Command::Rl(args) => rl::run(&args),
         Command::NanAnalyze(args) => overflow::nan_analyze(cli.framework, &args),
         Command::OverflowCheck(args) => overflow::overflow_check(cli.framework, &args),

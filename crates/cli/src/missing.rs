@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use crate::WithHint;
 
 /// What there is instead, one line per group of commands.
-const KNOWN: [(&[&str], &str); 9] = [
+const KNOWN: [(&[&str], &str); 8] = [
     (
         &["run_ut", "multi_run_ut", "api_precision_compare", "acc_check", "multi_acc_check"],
         "collect with the task tensor on both devices, then `msprobe compare -tp TARGET -gp GOLDEN` names the first \
@@ -21,10 +21,6 @@ const KNOWN: [(&[&str], &str); 9] = [
         &["op_generate"],
         "a dump of the task tensor has the inputs of every operation in dump_tensor_data (`msprobe inspect FILE`), and \
          stack.json has the line of code that called it",
-    ),
-    (
-        &["graph", "graph_visualize"],
-        "`msprobe compare -tp TARGET -gp GOLDEN --format html` writes a page with all rows, colours and the verdict",
     ),
     (
         &["config_check"],

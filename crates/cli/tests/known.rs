@@ -37,8 +37,6 @@ fn known_commands_that_are_not_here_say_so() {
             "msprobe compare -tp",
         ),
         (&["-f", "pytorch", "op_generate", "-i", "c.json", "-o", "d"], "msprobe inspect"),
-        (&["-f", "pytorch", "graph", "-i", "c.json", "-o", "d"], "--format html"),
-        (&["graph_visualize", "-tp", "a", "-o", "b"], "--format html"),
         (&["-f", "mindspore", "code_mapping", "--ir", "a", "--dump_data", "b"], "stack.json"),
         (&["-f", "pytorch", "config_check", "-d"], "msprobe diff"),
         (&["-f", "pytorch", "config_check", "-c", "a", "b"], "msprobe diff"),

@@ -90,6 +90,17 @@ pub fn publish_numbered(path: &Path, write: impl FnOnce(&mut File) -> io::Result
     file.place_first_free(numbered_names(path).take(MOST_NAMES))
 }
 
+/// The same for writers that open the file themselves: they are given the path it has until it is complete, and find an empty
+/// file there.
+pub fn publish_numbered_by_path<E: From<io::Error>>(
+    path: &Path,
+    write: impl FnOnce(&Path) -> Result<(), E>,
+) -> Result<PathBuf, E> {
+    let file = Unfinished::begin(path)?;
+    write(file.path())?;
+    Ok(file.place_first_free(numbered_names(path).take(MOST_NAMES))?)
+}
+
 /// Writes a file that the user named: one that is there gives way, as saving means. Complete or not at all.
 pub fn save(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let mut file = Unfinished::begin(path)?;

@@ -96,6 +96,11 @@ impl Unfinished {
         &mut self.file
     }
 
+    /// Where it is until then.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Gives the file the first of the names that is free, whoever else gives names at the same time.
     pub(crate) fn place_first_free(&self, names: impl IntoIterator<Item = PathBuf>) -> io::Result<PathBuf> {
         let _no_signal_ends_this = paths();

@@ -15,4 +15,4 @@ pub mod newest;
 pub mod run;
 pub mod static_graph;
 pub mod table;
-mod yaml;
+pub mod yaml;

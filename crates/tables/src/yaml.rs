@@ -24,7 +24,7 @@ const MAX_SIZE_BYTES: u64 = 1 << 30;
 
 /// A value. What a scalar means is up to those who read it: it is kept as it is written.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Node {
+pub enum Node {
     /// Nothing, `~` or `null`.
     Null,
     /// Any other scalar.
@@ -37,7 +37,7 @@ pub(crate) enum Node {
 
 impl Node {
     /// Its text, if it is a scalar.
-    pub(crate) fn as_text(&self) -> Option<&str> {
+    pub fn as_text(&self) -> Option<&str> {
         match self {
             Node::Text(text) => Some(text),
             _ => None,
@@ -45,13 +45,13 @@ impl Node {
     }
 
     /// The member of a mapping with this key.
-    pub(crate) fn get(&self, key: &str) -> Option<&Node> {
+    pub fn get(&self, key: &str) -> Option<&Node> {
         let Node::Map(members) = self else { return None };
         members.iter().find(|(name, _)| name.as_text() == Some(key)).map(|(_, value)| &**value)
     }
 
     /// What kind of value it is, for messages.
-    pub(crate) fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &'static str {
         match self {
             Node::Null => "nothing",
             Node::Text(_) => "a single value",
@@ -62,7 +62,7 @@ impl Node {
 }
 
 /// Reads a mapping file. An empty one is [`Node::Null`].
-pub(crate) fn read(path: &Path) -> Result<Rc<Node>, CompareError> {
+pub fn read(path: &Path) -> Result<Rc<Node>, CompareError> {
     let shown = path.display();
     let metadata = std::fs::metadata(path).map_err(|error| {
         CompareError::new(Code::IllegalPath, format!("The file path {shown} does not exist."))
@@ -109,14 +109,18 @@ fn broken(path: &Path, reason: &dyn std::fmt::Display) -> CompareError {
 
 /// Why a text is not read.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Problem {
+pub enum Problem {
     #[error("{0}")]
+    /// It is no YAML.
     Syntax(String),
     #[error("it is nested more than {MAX_DEPTH} levels deep")]
+    /// It is nested too deeply.
     TooDeep,
     #[error("its aliases stand for too many values")]
+    /// Aliases make it longer than it may be.
     Aliases,
     #[error("it has more than {MAX_VALUES} values")]
+    /// It has too many values.
     TooMany,
 }
 
@@ -180,7 +184,7 @@ impl std::hash::Hash for Node {
 }
 
 /// Parses the only document of a text.
-pub(crate) fn parse(text: &str) -> Result<Rc<Node>, Problem> {
+pub fn parse(text: &str) -> Result<Rc<Node>, Problem> {
     let mut parser = Parser::new_from_str(text.trim_start_matches('\u{feff}'));
     let mut open: Vec<Open> = Vec::new();
     let mut anchored: HashMap<usize, Built> = HashMap::new();

@@ -25,20 +25,27 @@ pub(super) struct CompareConfig {
     pub(super) map_dict: Vec<(String, String)>,
 }
 
+/// The text of a compare.json.
+pub(crate) fn read_config(path: &Path) -> Result<Vec<u8>, CompareError> {
+    let shown = path.display();
+    let mut text = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut text));
+    read.map_err(|error| {
+        CompareError::new(Code::IllegalPath, format!("The file path {shown} does not exist."))
+            .with_hint(error.to_string())
+    })?;
+    if text.len() as u64 > MOST_BYTES {
+        let message = format!("{shown} is longer than {MOST_BYTES} bytes");
+        return Err(CompareError::new(Code::InvalidFile, message)
+            .with_hint("give the compare.json that names both dumps, not a dump"));
+    }
+    Ok(text)
+}
+
 impl CompareConfig {
     pub(super) fn read(path: &Path) -> Result<CompareConfig, CompareError> {
         let shown = path.display();
-        let mut text = Vec::new();
-        let read = File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut text));
-        read.map_err(|error| {
-            CompareError::new(Code::IllegalPath, format!("The file path {shown} does not exist."))
-                .with_hint(error.to_string())
-        })?;
-        if text.len() as u64 > MOST_BYTES {
-            let message = format!("{shown} is longer than {MOST_BYTES} bytes");
-            return Err(CompareError::new(Code::InvalidFile, message)
-                .with_hint("give the compare.json that names both dumps, not a dump"));
-        }
+        let text = read_config(path)?;
         let value = Json::parse_file(&text).map_err(|(what, at)| {
             CompareError::new(Code::InvalidFile, format!("Load json file {shown} failed."))
                 .with_hint(format!("{what} at byte {at}"))

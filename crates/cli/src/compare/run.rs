@@ -197,7 +197,7 @@ fn finish(outcome: &Outcome, options: &Options, console: &dyn Console) -> Result
 }
 
 /// Columns of the terminal, or of a page where there is none.
-fn terminal_width() -> usize {
+pub(crate) fn terminal_width() -> usize {
     terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0))
 }
 

@@ -18,12 +18,21 @@ const SPELLINGS: [(&str, &str); 11] = [
 
 /// Writes such flags of the comparison commands out; everything else stays.
 pub(crate) fn spell_out(args: Vec<OsString>) -> Vec<OsString> {
-    let is_ours = |arg: &OsString| arg == "compare" || arg == "merge_result" || arg == "merge-result";
+    spell_flags(args, &["compare", "merge_result", "merge-result"], &SPELLINGS)
+}
+
+/// Writes the flags of some commands out.
+pub(crate) fn spell_flags(
+    args: Vec<OsString>,
+    commands: &[&str],
+    spellings: &[(&str, &str)],
+) -> Vec<OsString> {
+    let is_ours = |arg: &OsString| commands.iter().any(|command| arg == command);
     let Some(command) = args.iter().take(4).position(is_ours) else { return args };
     let spell = |arg: OsString| {
         let Some(text) = arg.to_str() else { return arg };
         let (flag, value) = text.split_once('=').map_or((text, None), |(flag, value)| (flag, Some(value)));
-        match SPELLINGS.iter().find(|(short, _)| *short == flag) {
+        match spellings.iter().find(|(short, _)| *short == flag) {
             Some((_, long)) => value.map_or((*long).into(), |value| format!("{long}={value}").into()),
             None => arg,
         }

@@ -11,6 +11,7 @@ mod stacks;
 #[cfg(test)]
 mod tests;
 mod texts;
+mod values;
 
 use std::fmt;
 use std::ops::Range;
@@ -25,6 +26,7 @@ pub use self::parse::{FileKind, read_side};
 pub use self::repeats::Earlier;
 pub use self::shape::ValueShape;
 pub use self::stacks::{Stack, Stacks, read_construct};
+pub use self::values::{RecordValues, ValueReader, WrittenValue};
 pub use msprobe_dump::model::Construct;
 
 /// Which side of a comparison something is on.

@@ -59,14 +59,24 @@ impl ValuesOf {
     }
 }
 
+/// A row that was found.
+pub(super) struct Found {
+    /// The number of its section in [`CALL_FIELDS`].
+    pub(super) section: usize,
+    pub(super) leaf: Leaf,
+    /// What was written of it, if that is wanted.
+    pub(super) written: Box<[u8]>,
+}
+
 /// The rows of one record, made while it is read.
 pub(super) struct Rows<'a> {
     name: &'a str,
     kind: FileKind,
     values_of: ValuesOf,
     texts: &'a mut Texts,
-    /// Each with the number of its section in [`CALL_FIELDS`].
-    found: Vec<(usize, Leaf)>,
+    found: Vec<Found>,
+    /// Whether what was written is kept, and not its digest.
+    keeps_written: bool,
     /// How many rows there were when each object that has not ended began.
     marks: Vec<usize>,
     /// The section that is read; none if it holds no rows.
@@ -85,6 +95,7 @@ impl<'a> Rows<'a> {
             values_of,
             texts,
             found: Vec::new(),
+            keeps_written: false,
             marks: Vec::new(),
             section: (values_of != ValuesOf::Call).then_some(0),
             has_md5: false,
@@ -94,10 +105,21 @@ impl<'a> Rows<'a> {
         }
     }
 
+    /// The same, which keeps what was written of each row.
+    pub(super) fn keeping_written(self) -> Rows<'a> {
+        Rows { keeps_written: true, ..self }
+    }
+
     /// Arguments, parameters, results, gradients of parameters, each in order.
     pub(super) fn in_order(mut self) -> Vec<Leaf> {
-        self.found.sort_by_key(|(section, row)| (row.role, *section));
-        self.found.into_iter().map(|(_, row)| row).collect()
+        self.found.sort_by_key(|found| (found.leaf.role, found.section));
+        self.found.into_iter().map(|found| found.leaf).collect()
+    }
+
+    /// All that was found, section by section.
+    pub(super) fn by_section(mut self) -> Vec<Found> {
+        self.found.sort_by_key(|found| found.section);
+        self.found
     }
 
     /// Tables put rows in order by the direction of the call.
@@ -106,9 +128,11 @@ impl<'a> Rows<'a> {
         if !is_call || RecordName::parse(self.name).direction().is_some() {
             return None;
         }
-        let (_, row) = self.found.iter().min_by_key(|(section, _)| *section)?;
-        let message =
-            format!("Invalid name string: {}, can not be split by forward/backward, please check.", row.name);
+        let first = self.found.iter().min_by_key(|found| found.section)?;
+        let message = format!(
+            "Invalid name string: {}, can not be split by forward/backward, please check.",
+            first.leaf.name
+        );
         Some(CompareError::new(Code::InvalidApiName, message))
     }
 
@@ -207,10 +231,18 @@ impl<'a> Rows<'a> {
             is_meta: false,
             is_array: false,
         };
-        self.found.push((section, leaf));
+        self.keep(section, leaf, written.bytes());
+    }
+
+    fn keep(&mut self, section: usize, leaf: Leaf, written: &[u8]) {
+        let written = if self.keeps_written { written.into() } else { Box::default() };
+        self.found.push(Found { section, leaf, written });
     }
 
     fn digest(&mut self, text: &[u8]) -> u64 {
+        if self.keeps_written {
+            return 0;
+        }
         digest_of_value(text).unwrap_or_else(|error| {
             self.broken.get_or_insert(error);
             0
@@ -276,7 +308,7 @@ impl Visitor for Rows<'_> {
     fn section(&mut self, section: Section<'_>, _: Shape) {
         self.section = CALL_FIELDS.iter().position(|(known, _)| *known == section);
         // The last one of a name counts.
-        self.found.retain(|(known, _)| Some(*known) != self.section);
+        self.found.retain(|found| Some(found.section) != self.section);
     }
 
     fn begin(&mut self, at: &Place<'_>, shape: Shape) {
@@ -300,11 +332,11 @@ impl Visitor for Rows<'_> {
         if is_value {
             self.found.truncate(first);
             let leaf = self.leaf(at, value, section);
-            self.found.push((section, leaf));
+            self.keep(section, leaf, value.written);
         } else if let Some(p2p) = p2p_operation(value) {
             // The tensor is a member of its own there.
-            for (_, row) in self.found.iter_mut().skip(first).filter(|(_, row)| row.is_tensor()) {
-                row.p2p = Some(p2p.clone());
+            for found in self.found.iter_mut().skip(first).filter(|found| found.leaf.is_tensor()) {
+                found.leaf.p2p = Some(p2p.clone());
             }
         }
     }

@@ -7,6 +7,24 @@ use std::path::Path;
 use crate::hash::{FastMap, FastSet};
 use crate::read::{Json, Members, ReadError};
 
+/// Shows the members of a file to `each`, in order. An error comes after what was read before it.
+pub fn read_construct(path: &Path, mut each: impl FnMut(&str, &Json<'_>)) -> Result<(), ReadError> {
+    let mut members = Members::open(path, "")?;
+    while let Some(member) = members.next_member()? {
+        each(&member.key, &member.value);
+    }
+    Ok(())
+}
+
+/// The parent a member names: by itself, or first in a list with the micro step.
+pub fn parent_of<'v>(value: &'v Json<'_>) -> Option<&'v str> {
+    let parent = match value {
+        Json::List(parents) => parents.first().and_then(Json::as_str),
+        value => value.as_str(),
+    };
+    parent.filter(|parent| !parent.is_empty())
+}
+
 /// The module call in which each record was made.
 #[derive(Debug, Default)]
 pub struct Construct {
@@ -24,28 +42,21 @@ impl Construct {
 
     /// Reads a file of that form.
     pub fn read_file(path: &Path) -> Result<Construct, ReadError> {
-        let mut members = Members::open(path, "")?;
         let mut construct = Construct::default();
-        loop {
-            match members.next_member() {
-                Ok(None) => return Ok(construct),
-                Ok(Some(member)) => {
-                    construct.has_records = true;
-                    let parent = match &member.value {
-                        Json::List(parents) => parents.first().and_then(Json::as_str),
-                        value => value.as_str(),
-                    };
-                    match parent.filter(|parent| !parent.is_empty()) {
-                        Some(parent) => construct.parents.insert(member.key.into(), parent.into()),
-                        // A repeated key counts as its last value.
-                        None => construct.parents.remove(&*member.key),
-                    };
-                }
-                Err(error) if construct.parents.is_empty() => return Err(error),
-                Err(error) => {
-                    construct.problem = Some(error);
-                    return Ok(construct);
-                }
+        let read = read_construct(path, |name, value| {
+            construct.has_records = true;
+            match parent_of(value) {
+                Some(parent) => construct.parents.insert(name.into(), parent.into()),
+                // A repeated key counts as its last value.
+                None => construct.parents.remove(name),
+            };
+        });
+        match read {
+            Ok(()) => Ok(construct),
+            Err(error) if construct.parents.is_empty() => Err(error),
+            Err(error) => {
+                construct.problem = Some(error);
+                Ok(construct)
             }
         }
     }

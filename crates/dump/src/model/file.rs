@@ -17,6 +17,8 @@ pub struct Header {
     pub framework: Option<String>,
     /// Whether it says that it has tensor files. They are beside it: a dump may have been moved, and must not name files elsewhere.
     pub has_tensor_dir: bool,
+    /// What it says of the directory of its tensor files, as JSON; none if it says nothing. It is shown, never followed.
+    pub dump_data_dir: Option<String>,
 }
 
 /// What is wrong with a file; the rest of it is usable.
@@ -80,6 +82,11 @@ impl<'a> RecordText<'_, 'a> {
 /// Shows a visitor the text of one record, read again.
 pub fn walk_text(text: &[u8], visitor: &mut impl Visitor) -> Result<(), PullError> {
     walk_record(&mut Pull::new(text), visitor)
+}
+
+/// The same for a record that is one value, as [`RecordText::walk_value`] shows it.
+pub fn walk_text_as_value(text: &[u8], visitor: &mut impl Visitor) -> Result<(), PullError> {
+    walk_value(&mut Pull::new(text), visitor)
 }
 
 /// A `dump.json` or `debug.json` that is being read.
@@ -170,6 +177,9 @@ fn read_header(
     }
     let shape = pull.shape()?;
     let written = Written::next(pull)?;
+    if key == "dump_data_dir" {
+        header.dump_data_dir = Some(String::from_utf8_lossy(written.bytes()).into_owned());
+    }
     if shape != Shape::Text {
         return Ok(());
     }

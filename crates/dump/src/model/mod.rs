@@ -27,8 +27,8 @@ mod tests;
 mod value;
 mod written;
 
-pub use self::construct::Construct;
-pub use self::file::{Damage, DumpFile, Header, RecordText, walk_text};
+pub use self::construct::{Construct, parent_of, read_construct};
+pub use self::file::{Damage, DumpFile, Header, RecordText, walk_text, walk_text_as_value};
 pub(crate) use self::layout::is_directory;
 pub use self::layout::{Dir, DirKind, RunDir, dir_kind, directories_in};
 pub use self::record::{Place, Role, Section, Segment, Visitor};

@@ -21,6 +21,8 @@ pub struct JsonText {
     level: usize,
     /// Blanks per level, beyond the first.
     more_indent: usize,
+    /// All on one line, with a blank behind each comma.
+    one_line: bool,
     /// The innermost container has no element yet.
     fresh: bool,
     /// A key waits for its value.
@@ -41,6 +43,11 @@ impl JsonText {
     /// An empty text of a document of its own, with this `indent` (at least one).
     pub fn indented(indent: usize) -> JsonText {
         JsonText { more_indent: indent.saturating_sub(1), ..JsonText::default() }
+    }
+
+    /// An empty text without lines, as `json.dumps` writes it by itself.
+    pub fn on_one_line() -> JsonText {
+        JsonText { one_line: true, ..JsonText::default() }
     }
 
     /// `{`
@@ -137,7 +144,7 @@ impl JsonText {
 
     fn end(&mut self, bracket: char) {
         self.level = self.level.saturating_sub(1);
-        if !self.fresh {
+        if !self.fresh && !self.one_line {
             self.break_line();
         }
         self.text.push(bracket);
@@ -154,11 +161,15 @@ impl JsonText {
     }
 
     fn next_line(&mut self) {
-        if !self.fresh {
+        let is_first = std::mem::take(&mut self.fresh);
+        if !is_first {
             self.text.push(',');
         }
-        self.fresh = false;
-        self.break_line();
+        match (self.one_line, is_first) {
+            (false, _) => self.break_line(),
+            (true, false) => self.text.push(' '),
+            (true, true) => {}
+        }
     }
 
     fn break_line(&mut self) {

@@ -142,6 +142,8 @@ impl From<Exit> for ExitCode {
 pub enum Habit {
     /// `compare -i compare.json` without `--fail-on-difference`: whatever the answer.
     OlderCompare,
+    /// `graph -i compare.json` without `--fail-on-difference`: what was found is no failure, what was not looked at is.
+    OlderGraph,
     /// `nan_analyze` without `--fail-on-anomaly`: what was found is no failure, what was not looked at is.
     NanAnalyze,
 }
@@ -149,7 +151,7 @@ pub enum Habit {
 impl Habit {
     fn excuses(self, status: Status) -> bool {
         match self {
-            Habit::OlderCompare => true,
+            Habit::OlderCompare | Habit::OlderGraph => true,
             Habit::NanAnalyze => status == Status::Anomaly,
         }
     }

@@ -58,6 +58,35 @@ pub fn layer_mapping(
     source: MappingSource<'_>,
     console: &dyn Console,
 ) -> Result<LayerMapping, CompareError> {
+    let partners = layer_partners(target, golden, source, console)?;
+    let partners: Vec<Option<&Record>> = partners
+        .into_iter()
+        .map(|partner| match partner {
+            LayerPartner::Record(record) => golden.records.get(record),
+            LayerPartner::Unknown | LayerPartner::Nothing => None,
+        })
+        .collect();
+    Ok(map_rows(target, golden, &partners))
+}
+
+/// What a mapping of layers says of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LayerPartner {
+    /// Nothing: it is in no layer.
+    Unknown,
+    /// It has no partner.
+    Nothing,
+    /// This record of the golden side.
+    Record(usize),
+}
+
+/// The same for whole records of the target.
+pub fn layer_partners(
+    target: &Side,
+    golden: &Side,
+    source: MappingSource<'_>,
+    console: &dyn Console,
+) -> Result<Vec<LayerPartner>, CompareError> {
     let rules = match source {
         MappingSource::BuiltIn => Rules::new(),
         MappingSource::File(file) => read_rules(file, console)?,
@@ -66,17 +95,17 @@ pub fn layer_mapping(
     let target_tree = Tree::new(&target_places);
     let golden_places = places(golden, console)?;
     let golden_tree = Tree::new(&golden_places);
-    let mut partners: Vec<Option<&Record>> = vec![None; target.records.len()];
+    let mut partners = vec![LayerPartner::Unknown; target.records.len()];
     for (place, nth) in target_places.iter().zip(&target_tree.nth) {
         let partner = golden_tree
             .find(&target_tree.translate(place, &rules), &place.state, *nth)
             .and_then(|at| golden_places.get(at))
-            .and_then(|place| golden.records.get(place.record));
+            .map_or(LayerPartner::Nothing, |place| LayerPartner::Record(place.record));
         if let Some(slot) = partners.get_mut(place.record) {
             *slot = partner;
         }
     }
-    Ok(map_rows(target, golden, &partners))
+    Ok(partners)
 }
 
 /// Rows at the same place of their records.

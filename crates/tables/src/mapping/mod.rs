@@ -15,7 +15,7 @@ use msprobe_report::error::{Code, CompareError};
 
 pub use self::apis::api_keys;
 pub use self::cells::cell_keys;
-pub use self::layers::{LayerMapping, layer_mapping};
+pub use self::layers::{LayerMapping, LayerPartner, layer_mapping, layer_partners};
 use crate::yaml::{self, Node};
 
 /// What stands in a mapping for a name without a partner.

@@ -4,7 +4,7 @@ use msprobe_compare::metrics::TensorComparison;
 use msprobe_compare::side::{Leaf, Role, Scalar};
 use msprobe_dump::names::is_of_module;
 
-use super::leaf::differences;
+use super::leaf::{Shown, differences};
 use super::{Mode, NewestTable};
 use crate::names::function_of;
 
@@ -122,21 +122,71 @@ impl Verdict {
     }
 }
 
+/// A row of a call that is judged.
+#[derive(Clone, Copy)]
+pub struct JudgedRow<'a> {
+    /// The value of the target.
+    pub target: &'a Leaf,
+    /// Its partner.
+    pub golden: Option<&'a Leaf>,
+    /// What their real data gave.
+    pub tensor: Option<&'a TensorComparison>,
+}
+
+/// How the rows of a call are judged.
+#[derive(Debug, Clone, Copy)]
+pub struct Judging {
+    /// What is compared.
+    pub mode: Mode,
+    /// Whether the two sides were written under different frameworks.
+    pub across_frameworks: bool,
+    /// Where the rows are shown.
+    pub place: JudgedIn,
+}
+
+/// Where rows are shown: some rules differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JudgedIn {
+    /// In a table: a row without a partner says so by itself.
+    Table,
+    /// In a graph: a value its call has on the target side only is wrong.
+    Graph {
+        /// Whether ranks were merged, so that shapes say nothing.
+        is_merged: bool,
+    },
+}
+
+/// Parts of names of weights that frameworks fuse, and may keep in another dtype then.
+const FUSED: [&str; 2] = ["qkv", "gate_up"];
+
 /// Judges all rows, record by record.
 pub(super) fn judge(table: &NewestTable<'_>, across_frameworks: bool) -> Vec<Verdict> {
-    let mut verdicts = vec![Verdict::default(); table.pairs.len()];
-    let mut start = 0;
+    let mut verdicts = Vec::with_capacity(table.pairs.len());
+    let how = Judging { mode: table.mode, across_frameworks, place: JudgedIn::Table };
     let record_of = |row: usize| table.target.rows[table.pairs[row].target].record;
-    while start < verdicts.len() {
+    while verdicts.len() < table.pairs.len() {
+        let start = verdicts.len();
         let record = record_of(start);
-        let end = (start + 1..verdicts.len()).find(|&row| record_of(row) != record).unwrap_or(verdicts.len());
+        let end =
+            (start + 1..table.pairs.len()).find(|&row| record_of(row) != record).unwrap_or(table.pairs.len());
         let name = table.target.records.get(record as usize).map_or("", |record| &*record.name);
-        let exempt = Exempt::of(name);
-        if exempt != Exempt::Everything {
-            let call = Call { table, first: start, across_frameworks, exempt };
-            call.judge(&mut verdicts[start..end]);
-        }
-        start = end;
+        let rows: Vec<JudgedRow<'_>> = (start..end)
+            .map(|row| {
+                let (target, golden) = table.leaves(&table.pairs[row]);
+                JudgedRow { target, golden, tensor: table.tensors.get(row) }
+            })
+            .collect();
+        verdicts.extend(judge_call(name, &rows, how));
+    }
+    verdicts
+}
+
+/// Judges the rows of one call, which is called so on the target side.
+pub fn judge_call(name: &str, rows: &[JudgedRow<'_>], how: Judging) -> Vec<Verdict> {
+    let mut verdicts = vec![Verdict::default(); rows.len()];
+    let exempt = Exempt::of(name);
+    if exempt != Exempt::Everything {
+        Call { name, rows, how, exempt }.judge(&mut verdicts);
     }
     verdicts
 }
@@ -165,66 +215,58 @@ impl Exempt {
 }
 
 /// The rows of one record.
-struct Call<'t, 'a> {
-    table: &'t NewestTable<'a>,
-    first: usize,
-    across_frameworks: bool,
+struct Call<'a> {
+    name: &'a str,
+    rows: &'a [JudgedRow<'a>],
+    how: Judging,
     exempt: Exempt,
 }
 
-impl Call<'_, '_> {
+impl Call<'_> {
     fn judge(&self, verdicts: &mut [Verdict]) {
-        if self.table.mode == Mode::Md5 {
-            for (index, verdict) in verdicts.iter_mut().enumerate() {
-                self.judge_checksums(index, verdict);
+        if self.how.mode == Mode::Md5 {
+            for (row, verdict) in self.rows.iter().zip(verdicts) {
+                judge_checksums(row, verdict);
             }
             return;
         }
-        let mut norms = Vec::with_capacity(verdicts.len());
-        for (index, verdict) in verdicts.iter_mut().enumerate() {
-            norms.push(self.judge_row(index, verdict));
-        }
+        let norms: Vec<Option<f64>> = self
+            .rows
+            .iter()
+            .zip(verdicts.iter_mut())
+            .map(|(row, verdict)| self.judge_row(row, verdict))
+            .collect();
         if self.exempt == Exempt::Inputs {
             return;
         }
-        match self.table.mode {
+        match self.how.mode {
             Mode::Summary => self.judge_norms(&norms, verdicts),
             _ => self.judge_metrics(verdicts),
         }
     }
 
-    fn role(&self, index: usize) -> Role {
-        self.table.target.rows[self.table.pairs[self.first + index].target].role
+    fn inputs(&self) -> impl Iterator<Item = usize> {
+        (0..self.rows.len()).filter(|&index| is_input(&self.rows[index]))
     }
 
-    fn is_input(&self, index: usize) -> bool {
-        matches!(self.role(index), Role::Input | Role::Parameters)
-    }
-
-    /// The first result; what concerns all of them is said there.
-    fn first_output(&self, rows: usize) -> Option<usize> {
-        (0..rows).find(|&index| self.role(index) == Role::Output)
-    }
-
-    fn judge_checksums(&self, index: usize, verdict: &mut Verdict) {
-        let (target, golden) = self.table.leaves(&self.table.pairs[self.first + index]);
-        let present = |text: Option<&str>| text.is_some_and(|text| !text.is_empty() && text != "N/A");
-        let (target, golden) = (target.md5.as_deref(), golden.and_then(|golden| golden.md5.as_deref()));
-        match (present(target), present(golden)) {
-            (true, true) if target != golden => verdict.add(Rule::Checksum),
-            (true, false) | (false, true) => verdict.add(Rule::OneSideOnly),
-            _ => {}
-        }
+    /// What concerns all results is said of the first one.
+    fn outputs(&self) -> impl Iterator<Item = usize> {
+        (0..self.rows.len()).filter(|&index| self.rows[index].target.role == Role::Output)
     }
 
     /// Rules that look at one row; gives the relative error of its norm.
-    fn judge_row(&self, index: usize, verdict: &mut Verdict) -> Option<f64> {
-        let pair = &self.table.pairs[self.first + index];
-        let (target, golden) = self.table.leaves(pair);
-        let golden = golden?;
-        let (shown_target, shown_golden) = self.table.shown(pair);
-        let shown_golden = shown_golden?;
-        let is_input = self.is_input(index);
+    fn judge_row(&self, row: &JudgedRow<'_>, verdict: &mut Verdict) -> Option<f64> {
+        let target = row.target;
+        let Some(golden) = row.golden else {
+            if self.how.place != JudgedIn::Table {
+                for rule in [Rule::RequiresGrad, Rule::Dtype, Rule::Shape] {
+                    verdict.add(rule);
+                }
+            }
+            return None;
+        };
+        let (shown_target, shown_golden) = (Shown::of(self.name, target), Shown::of(self.name, golden));
+        let is_input = is_input(row);
         if is_not_finite(target) && !is_not_finite(golden) && !(is_input && self.exempt == Exempt::Inputs) {
             verdict.add(Rule::NotFinite);
         }
@@ -240,10 +282,13 @@ impl Call<'_, '_> {
                 verdict.add(Rule::ScalarParameters);
             }
         }
-        if !self.same_dtype(shown_target.dtype, shown_golden.dtype) {
+        let may_change_dtype =
+            self.how.place != JudgedIn::Table && FUSED.iter().any(|part| golden.name.contains(part));
+        if !may_change_dtype && !self.same_dtype(shown_target.dtype, shown_golden.dtype) {
             verdict.add(Rule::Dtype);
         }
-        if target.shape != golden.shape {
+        let has_whole_shape = self.how.place != JudgedIn::Graph { is_merged: true };
+        if has_whole_shape && target.shape != golden.shape {
             verdict.add(Rule::Shape);
         }
         differences[3].relative()
@@ -251,40 +296,33 @@ impl Call<'_, '_> {
 
     fn same_dtype(&self, target: &str, golden: &str) -> bool {
         let bare = |dtype: &str| dtype.strip_prefix("torch.").unwrap_or(dtype).to_ascii_lowercase();
-        target == golden || self.across_frameworks && bare(target) == bare(golden)
+        target == golden || self.how.across_frameworks && bare(target) == bare(golden)
     }
 
     fn judge_norms(&self, norms: &[Option<f64>], verdicts: &mut [Verdict]) {
-        let outputs = || (0..norms.len()).filter(|&index| self.role(index) == Role::Output);
-        let inputs = (0..norms.len()).filter(|&index| self.is_input(index));
-        let Some(input) = inputs.filter_map(|index| norms[index]).reduce(f64::max) else { return };
-        for index in outputs() {
+        let Some(input) = self.inputs().filter_map(|index| norms[index]).reduce(f64::max) else { return };
+        for index in self.outputs() {
             if input < 0.1 && norms[index].is_some_and(|norm| norm > 0.5) {
                 verdicts[index].add(Rule::NormError);
             }
         }
-        let Some(output) = outputs().filter_map(|index| norms[index]).reduce(f64::max) else { return };
+        let Some(output) = self.outputs().filter_map(|index| norms[index]).reduce(f64::max) else { return };
         let grows = if input == 0.0 { output > 0.1 } else { output / input > 10.0 };
-        if let Some(first) = self.first_output(norms.len()).filter(|_| grows) {
+        if let Some(first) = self.outputs().next().filter(|_| grows) {
             verdicts[first].add(Rule::NormGrowth);
         }
     }
 
     fn judge_metrics(&self, verdicts: &mut [Verdict]) {
-        let smallest = |of: fn(&TensorComparison) -> Option<f64>, wanted: &dyn Fn(usize) -> bool| {
-            (0..verdicts.len())
-                .filter(|&index| wanted(index))
-                .filter_map(|index| of(self.table.tensors.get(self.first + index)?))
-                .reduce(f64::min)
+        let smallest = |of: fn(&TensorComparison) -> Option<f64>, rows: &mut dyn Iterator<Item = usize>| {
+            rows.filter_map(|index| of(self.rows[index].tensor?)).reduce(f64::min)
         };
-        let is_input = |index: usize| self.is_input(index);
-        let is_output = |index: usize| self.role(index) == Role::Output;
         let ratio: fn(&TensorComparison) -> Option<f64> =
             |comparison| comparison.metrics.within_thousandth.number();
         let cosine: fn(&TensorComparison) -> Option<f64> = |comparison| comparison.metrics.cosine.number();
-        let ratios = (smallest(ratio, &is_input), smallest(ratio, &is_output));
-        let cosines = (smallest(cosine, &is_input), smallest(cosine, &is_output));
-        let Some(first) = self.first_output(verdicts.len()) else { return };
+        let ratios = (smallest(ratio, &mut self.inputs()), smallest(ratio, &mut self.outputs()));
+        let cosines = (smallest(cosine, &mut self.inputs()), smallest(cosine, &mut self.outputs()));
+        let Some(first) = self.outputs().next() else { return };
         // The message promises 0.6; the rule has always been 0.1.
         if let (Some(input), Some(output)) = ratios
             && input > 0.9
@@ -298,6 +336,20 @@ impl Call<'_, '_> {
         {
             verdicts[first].add(Rule::Cosine);
         }
+    }
+}
+
+fn is_input(row: &JudgedRow<'_>) -> bool {
+    matches!(row.target.role, Role::Input | Role::Parameters)
+}
+
+fn judge_checksums(row: &JudgedRow<'_>, verdict: &mut Verdict) {
+    let present = |text: Option<&str>| text.is_some_and(|text| !text.is_empty() && text != "N/A");
+    let (target, golden) = (row.target.md5.as_deref(), row.golden.and_then(|golden| golden.md5.as_deref()));
+    match (present(target), present(golden)) {
+        (true, true) if target != golden => verdict.add(Rule::Checksum),
+        (true, false) | (false, true) => verdict.add(Rule::OneSideOnly),
+        _ => {}
     }
 }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use msprobe_compare::python_text::float_repr;
-use msprobe_compare::side::{Leaf, Scalar, Side, ValueKind};
+use msprobe_compare::side::{Leaf, Scalar, ValueKind};
 
 use super::difference::{Difference, difference};
 use crate::names::{argument_of, is_distributed};
@@ -24,11 +24,10 @@ pub(super) struct Shown<'a> {
 
 impl<'a> Shown<'a> {
     /// Ranks in arguments of communication are names, not numbers: they are shown as text under a plain type.
-    pub(super) fn of(side: &Side, leaf: &'a Leaf) -> Shown<'a> {
+    pub(super) fn of(record: &str, leaf: &'a Leaf) -> Shown<'a> {
         let is_plain = leaf.kind == ValueKind::Plain;
-        let is_rank = is_plain
-            && RANK_ARGUMENTS.contains(&argument_of(&leaf.place))
-            && side.records.get(leaf.record as usize).is_some_and(|it| is_distributed(&it.name));
+        let is_rank =
+            is_plain && RANK_ARGUMENTS.contains(&argument_of(&leaf.place)) && is_distributed(record);
         if !is_rank {
             return Shown { dtype: &leaf.dtype, is_plain, statistics: Cow::Borrowed(&leaf.statistics) };
         }

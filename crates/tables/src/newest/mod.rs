@@ -21,7 +21,7 @@ use msprobe_report::{CellSink, SheetRows};
 
 pub use self::difference::{Difference, difference};
 pub use self::first_difference::{RankTable, first_difference};
-pub use self::judge::{Grade, Verdict};
+pub use self::judge::{Grade, JudgedIn, JudgedRow, Judging, Verdict, judge_call};
 use self::leaf::{Shown, requires_grad_text};
 use crate::matching::Keys;
 use crate::metrics::{METRIC_HEADERS, in_columns};
@@ -169,7 +169,11 @@ impl<'a> NewestTable<'a> {
 
     fn shown(&self, pair: &RowPair) -> (Shown<'a>, Option<Shown<'a>>) {
         let (target, golden) = self.leaves(pair);
-        (Shown::of(self.target, target), golden.map(|golden| Shown::of(self.golden, golden)))
+        let record = |side: &'a Side, leaf: &Leaf| {
+            side.records.get(leaf.record as usize).map_or("", |record| &*record.name)
+        };
+        let shown = |side, leaf| Shown::of(record(side, leaf), leaf);
+        (shown(self.target, target), golden.map(|golden| shown(self.golden, golden)))
     }
 
     /// Frames of the first row of a record; nothing for other rows.

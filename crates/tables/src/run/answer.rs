@@ -27,7 +27,7 @@ impl Outcome {
     }
 
     /// The answer, but for the files.
-    pub(super) fn to_answer(&self) -> Answer {
+    pub fn to_answer(&self) -> Answer {
         let all = Scope::of_two(StepAndRank::default());
         let Some((part, verdict)) = self.overall() else {
             let sentence = self.unread().unwrap_or_else(|| "there are no two dumps".to_owned());

@@ -83,7 +83,7 @@ impl Outcome {
     }
 
     /// A dump that could not be compared.
-    pub(super) fn add_failure(&mut self, name: &str, reason: &str) {
+    pub fn add_failure(&mut self, name: &str, reason: &str) {
         self.failures.push(format!("{name}: {reason}"));
         self.gaps.add(GapKind::Ranks, || gap(GapKind::Ranks, name.to_owned(), reason));
     }

@@ -19,6 +19,7 @@ pub(crate) use self::cells::{
 pub use self::statistics::{Difference, difference, needs_double_check};
 pub(crate) use self::tensors::compare_tensor_files;
 pub(crate) use self::tensors::warn_of_rows_not_judged;
+pub use self::tensors::{CompareViews, TensorFiles};
 
 /// The columns every table begins with.
 pub const COMMON_HEADERS: [&str; 6] =

@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use crate::metrics::{Accuracy, NOT_JUDGED, in_columns, message, metric_text};
 
 /// Puts two tensors side by side.
-pub(super) type CompareViews = fn(&TensorView<'_>, &TensorView<'_>) -> TensorComparison;
+pub type CompareViews = fn(&TensorView<'_>, &TensorView<'_>) -> TensorComparison;
 
 /// Says of each row that has no metric to judge by that it has none.
 pub(crate) fn warn_of_rows_not_judged(comparisons: &[TensorComparison], console: &dyn Console) {
@@ -32,7 +32,7 @@ pub(crate) fn compare_tensor_files(
     log_rows: bool,
     console: &dyn Console,
 ) -> (Vec<TensorComparison>, Vec<String>) {
-    let files = Files { compare, target: target.tensor_dir(), golden: golden.tensor_dir() };
+    let files = TensorFiles::new(compare, target.tensor_dir(), golden.tensor_dir());
     let sizes: Vec<u64> = pairs.par_iter().map(|pair| files.size(target, golden, pair)).collect();
     console.begin("comparing tensors", sizes.iter().sum());
     let results: Vec<(TensorComparison, Option<Failure>)> = pairs
@@ -67,13 +67,25 @@ fn golden_of<'a>(golden: &'a Side, pair: &RowPair) -> Option<&'a Leaf> {
     pair.golden.ok().map(|row| &golden.rows[row])
 }
 
-struct Files {
+/// The tensor files of two dumps.
+pub struct TensorFiles {
     compare: CompareViews,
     target: PathBuf,
     golden: PathBuf,
 }
 
-impl Files {
+impl TensorFiles {
+    /// Files in these two directories, put side by side so.
+    pub fn new(compare: CompareViews, target: PathBuf, golden: PathBuf) -> TensorFiles {
+        TensorFiles { compare, target, golden }
+    }
+
+    /// Measures the files of two values. A file that could not be read is told as well.
+    pub fn measure(&self, target: &Leaf, golden: Option<&Leaf>) -> (TensorComparison, Option<String>) {
+        let (comparison, failure) = self.compare(target, golden);
+        (comparison, failure.map(|failure| failure.reason))
+    }
+
     /// Bytes that have to be read for a pair.
     fn size(&self, target: &Side, golden: &Side, pair: &RowPair) -> u64 {
         let (Some(name), Some(other)) = (

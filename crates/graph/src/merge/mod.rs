@@ -1,0 +1,245 @@
+//! Ranks of one model, merged into one graph by the way their work is split.
+//!
+//! Stages of layers are put one behind the other first ([`pipeline`]), then what ranks share of experts, sequences and
+//! tensors ([`tensor`]). What is left is one graph for each replica.
+
+mod as_dump;
+pub mod classes;
+mod groups;
+mod members;
+mod pipeline;
+mod strategy;
+mod tensor;
+
+use msprobe_compare::Mode;
+use msprobe_report::console::Console;
+use msprobe_report::error::{Code, CompareError};
+use msprobe_report::output::publish_numbered_by_path;
+use msprobe_report::paths::timestamp;
+
+use self::members::{Member, merge_collections};
+pub use self::strategy::{DEFAULT_ORDER, Dimension, Strategies, Strategy};
+use crate::compare::Task;
+use crate::graph::Graph;
+use crate::matching::Matching;
+use crate::run::{
+    DbError, Filling, GraphOutcome, Options, Pair, Progress, StepDirs, percent, put_together, read_graph,
+};
+
+/// Merges the ranks of both sides, step by step, and stores what came of it.
+pub(crate) fn run(
+    strategies: &Strategies,
+    target: Vec<StepDirs>,
+    golden: Option<Vec<StepDirs>>,
+    options: &Options,
+    outcome: &mut GraphOutcome,
+    console: &dyn Console,
+    progress: &Progress<'_>,
+) -> Result<(), CompareError> {
+    strategies.target.check()?;
+    let golden = match (golden, &strategies.golden) {
+        (None, _) => None,
+        (Some(dirs), Some(strategy)) => {
+            strategy.check()?;
+            Some((dirs, strategy))
+        }
+        (Some(_), None) => {
+            return Err(CompareError::new(Code::InvalidParam, "the golden side has no parallel strategy")
+                .with_hint("give two numbers each: --rank_size 8 1 --tp 2 1 --pp 1 1"));
+        }
+    };
+    for (dirs, strategy) in std::iter::once((&target, &strategies.target))
+        .chain(golden.as_ref().map(|(dirs, strategy)| (dirs, *strategy)))
+    {
+        check_sizes(dirs, strategy)?;
+    }
+    if options.as_dump {
+        for (done, step) in target.iter().enumerate() {
+            for member in merge_ranks(step, &strategies.target, strategies, options, console)? {
+                outcome.files.extend(as_dump::write(&member, step.step, options)?);
+                outcome.add_pair(
+                    &mut Pair { target: member.graph, golden: None, verdict: None },
+                    step.step,
+                    Some(member.rank),
+                );
+            }
+            progress(percent(done + 1, target.len()));
+        }
+        return Ok(());
+    }
+    let kind = if golden.is_some() { "compare" } else { "build" };
+    let path = options.output.join(format!("{kind}_{}.vis.db", timestamp()));
+    let written = publish_numbered_by_path(&path, |temporary| -> Result<(), DbError> {
+        let mut filling = Filling::begin(temporary, options)?;
+        filling.links_ranks = false;
+        let all = target.len();
+        for (done, step) in target.iter().enumerate() {
+            let other = golden.as_ref().and_then(|(dirs, strategy)| {
+                let dirs = dirs.iter().find(|other| other.step == step.step || all == 1)?;
+                Some((dirs, *strategy))
+            });
+            if golden.is_some() && other.is_none() {
+                outcome
+                    .leave_out(format!("step {} is on the target side only", step.step.unwrap_or_default()));
+                continue;
+            }
+            merge_step(step, other, strategies, options, outcome, &mut filling, console)
+                .map_err(DbError::Refused)?;
+            progress(percent(done + 1, all).min(95));
+        }
+        filling.finish()
+    });
+    outcome.files.push(written.map_err(|error| error.into_error(&path))?);
+    progress(100);
+    Ok(())
+}
+
+fn check_sizes(steps: &[StepDirs], strategy: &Strategy) -> Result<(), CompareError> {
+    for step in steps {
+        if step.ranks.len() != strategy.rank_size as usize {
+            let place = step.name.as_deref().unwrap_or("the dump");
+            let message =
+                format!("{place} has {} ranks, rank_size is {}", step.ranks.len(), strategy.rank_size);
+            return Err(CompareError::new(Code::InvalidParam, message).with_hint(
+                "merging needs the dump of every rank: give the number of rank directories as --rank_size",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn merge_step(
+    target: &StepDirs,
+    golden: Option<(&StepDirs, &Strategy)>,
+    strategies: &Strategies,
+    options: &Options,
+    outcome: &mut GraphOutcome,
+    filling: &mut Filling<'_>,
+    console: &dyn Console,
+) -> Result<(), CompareError> {
+    let merged = merge_ranks(target, &strategies.target, strategies, options, console)?;
+    let others = match golden {
+        None => None,
+        Some((dirs, strategy)) => Some(merge_ranks(dirs, strategy, strategies, options, console)?),
+    };
+    if let Some(others) = &others
+        && others.len() != merged.len()
+    {
+        let message = format!(
+            "merging leaves {} graphs of the target and {} of the golden side",
+            merged.len(),
+            others.len()
+        );
+        return Err(CompareError::new(Code::InvalidParam, message)
+            .with_hint("both sides need the same number of replicas: rank_size divided by tp, pp and cp"));
+    }
+    let mut others = others.map(Vec::into_iter);
+    for member in merged {
+        let rank = member.rank;
+        let mut pair = match others.as_mut().and_then(Iterator::next) {
+            None => Pair { target: member.graph, golden: None, verdict: None },
+            Some(other) => compare_merged(member.graph, other.graph, options)?,
+        };
+        outcome.add_pair(&mut pair, target.step, Some(rank));
+        let place = crate::run::rank_place(target.step, rank, true);
+        filling
+            .add(&pair, target.step.unwrap_or(0), rank, None, |shown| outcome.add_node(&pair, &place, shown))
+            .map_err(|error| error.into_error(&options.output))?;
+    }
+    Ok(())
+}
+
+/// Merged graphs are matched by the order of functions, whatever their shapes.
+fn compare_merged(target: Graph, golden: Graph, options: &Options) -> Result<Pair, CompareError> {
+    let is_statistics = |graph: &Graph| graph.files.header.task.as_deref() == Some("statistics");
+    if !is_statistics(&target) || !is_statistics(&golden) {
+        return Err(CompareError::new(Code::InvalidTask, "only statistics of merged ranks can be compared")
+            .with_hint(
+                "collect both sides with \"task\": \"statistics\" and \"summary_mode\": \"statistics\"",
+            ));
+    }
+    let mut pair = put_together(target, golden, Task::Values(Mode::Summary), &Matching::Fuzzy, options);
+    if let Some(golden) = &mut pair.golden {
+        golden.comparer.is_merged = true;
+    }
+    Ok(pair)
+}
+
+/// Merges the ranks of a step. What is left has the ranks of the first of each.
+fn merge_ranks(
+    step: &StepDirs,
+    strategy: &Strategy,
+    strategies: &Strategies,
+    options: &Options,
+    console: &dyn Console,
+) -> Result<Vec<Member>, CompareError> {
+    let mut members = Vec::with_capacity(step.ranks.len());
+    for dir in &step.ranks {
+        console.info(&format!("reading {}", dir.path.display()));
+        let graph = read_graph(&dir.path, options, console)?;
+        members.push(Member { rank: dir.rank, graph });
+    }
+    let classes = &strategies.classes;
+    let mut members = if strategy.pp > 1 {
+        put_groups_together(members, groups::pipeline(strategy), |group| {
+            merge_collections(group);
+            if strategy.vpp > 1 {
+                for member in group.iter_mut() {
+                    pipeline::fold_chunks(member, classes);
+                }
+            }
+            pipeline::merge_stages(group, classes);
+        })
+    } else {
+        members
+    };
+    for (size, dimension) in [
+        (strategy.ep, Dimension::Expert),
+        (strategy.cp, Dimension::Context),
+        (strategy.tp, Dimension::Tensor),
+    ] {
+        if size < 2 {
+            continue;
+        }
+        let groups = groups::groups(&members, strategy, dimension);
+        members = put_groups_together(members, groups, |group| {
+            merge_collections(group);
+            match dimension {
+                Dimension::Expert => pipeline::merge_experts(group, classes),
+                _ => tensor::merge_values(group, dimension, classes),
+            }
+        });
+    }
+    if strategy.pp * strategy.tp * strategy.cp * strategy.ep == 1 {
+        for member in &mut members {
+            merge_collections(std::slice::from_mut(member));
+        }
+    }
+    Ok(members)
+}
+
+/// Merges each group of ranks into its first one. A rank that is in no group stays by itself.
+fn put_groups_together(
+    members: Vec<Member>,
+    groups: Vec<Vec<u32>>,
+    merge: impl Fn(&mut [Member]),
+) -> Vec<Member> {
+    let mut rest: Vec<Option<Member>> = members.into_iter().map(Some).collect();
+    let mut merged = Vec::new();
+    for group in groups {
+        let mut taken: Vec<Member> = Vec::new();
+        for rank in group {
+            let place =
+                rest.iter().position(|member| member.as_ref().is_some_and(|member| member.rank == rank));
+            taken.extend(place.and_then(|place| rest[place].take()));
+        }
+        if taken.is_empty() {
+            continue;
+        }
+        merge(&mut taken);
+        merged.extend(taken.into_iter().next());
+    }
+    merged.extend(rest.into_iter().flatten());
+    merged.sort_by_key(|member| member.rank);
+    merged
+}

@@ -1,0 +1,321 @@
+//! Layers that are on several ranks, put one behind the other: stages, chunks of stages, experts.
+
+use msprobe_dump::hash::FastMap;
+
+use super::classes::Classes;
+use super::members::{Member, with_rank};
+use crate::graph::NodeReader;
+use crate::hierarchy::{Hierarchy, NodeIndex};
+use crate::names::{NodeKind, split_call};
+use crate::values::NodeValue;
+
+/// Where the number of a layer stands in a name: `Module.decoder.layers.`, `3`, `.Layer.forward.0`.
+fn layer_number<'n>(name: &'n str, words: &[String]) -> Option<(&'n str, u64, &'n str)> {
+    for word in words {
+        let marker = format!(".{word}.");
+        let Some(at) = name.find(&marker) else { continue };
+        let from = at + marker.len();
+        let digits = name[from..].bytes().take_while(u8::is_ascii_digit).count();
+        if digits > 0 && name[from + digits..].starts_with('.') {
+            let number = name[from..from + digits].parse().ok()?;
+            return Some((&name[..from], number, &name[from + digits..]));
+        }
+    }
+    None
+}
+
+/// The top nodes of layers in a parent: `layers.3.Layer.forward.0`, not what is in them.
+fn layers_of(hierarchy: &Hierarchy, parent: NodeIndex, words: &[String]) -> Vec<(NodeIndex, String, u64)> {
+    let layer = |&child: &NodeIndex| {
+        let node = hierarchy.node(child);
+        if node.kind != NodeKind::Module {
+            return None;
+        }
+        let (before, number, _) = layer_number(&node.name, words)?;
+        Some((child, before.to_owned(), number))
+    };
+    hierarchy.node(parent).children.iter().filter_map(layer).collect()
+}
+
+fn is_backward(name: &str) -> bool {
+    split_call(name, "backward").is_some() || name.ends_with(".parameters_grad")
+}
+
+/// Puts the layers of later stages behind those of the first, in backward before them; what later stages alone have is added,
+/// and what goes through all of them comes out of the last.
+pub(super) fn merge_stages(members: &mut [Member], classes: &Classes) {
+    let [main, others @ ..] = members else { return };
+    let mut reader = NodeReader::default();
+    let mut offsets: FastMap<String, u64> = FastMap::default();
+    count_layers(main, classes, &mut offsets);
+    for stage in others.iter() {
+        let known = offsets.clone();
+        merge_stage(main, stage, &known, classes, &mut reader);
+        count_layers_of(stage, classes, &known, &mut offsets);
+    }
+    take_ends(main, others, &mut reader);
+}
+
+/// How many layers there are behind each beginning of a name.
+fn count_layers(member: &Member, classes: &Classes, counts: &mut FastMap<String, u64>) {
+    for node in &member.graph.hierarchy.nodes {
+        if let Some((before, number, _)) = layer_number(&node.name, &classes.layers) {
+            let count = counts.entry(before.to_owned()).or_default();
+            *count = (*count).max(number.saturating_add(1));
+        }
+    }
+}
+
+fn count_layers_of(
+    stage: &Member,
+    classes: &Classes,
+    known: &FastMap<String, u64>,
+    counts: &mut FastMap<String, u64>,
+) {
+    let mut own = FastMap::default();
+    count_layers(stage, classes, &mut own);
+    for (before, count) in own {
+        let offset = known.get(&before).copied().unwrap_or(0);
+        counts.insert(before, offset.saturating_add(count));
+    }
+}
+
+fn merge_stage(
+    main: &mut Member,
+    stage: &Member,
+    offsets: &FastMap<String, u64>,
+    classes: &Classes,
+    reader: &mut NodeReader,
+) {
+    let rank = stage.rank;
+    let rename = |name: &str, kind: NodeKind| {
+        if kind != NodeKind::Module {
+            return with_rank(name, rank);
+        }
+        match layer_number(name, &classes.layers) {
+            Some((before, number, behind)) => {
+                let offset = offsets.get(before).copied().unwrap_or(0);
+                format!("{before}{}{behind}", number.saturating_add(offset))
+            }
+            None => name.to_owned(),
+        }
+    };
+    let mut open = vec![Hierarchy::ROOT];
+    while let Some(node) = open.pop() {
+        let Some(parent) = main.graph.hierarchy.find(&stage.graph.hierarchy.node(node).name) else {
+            continue;
+        };
+        let before = main.graph.hierarchy.node(parent).children.len();
+        let is_back = is_backward(&stage.graph.hierarchy.node(node).name);
+        let mut added: Vec<NodeIndex> = Vec::new();
+        for child in stage.graph.hierarchy.node(node).children.clone() {
+            let name = stage.graph.hierarchy.node(child).name.clone();
+            let kind = stage.graph.hierarchy.node(child).kind;
+            let is_layer = kind == NodeKind::Module && layer_number(&name, &classes.layers).is_some();
+            let is_known = main.graph.hierarchy.find(&name).is_some();
+            if kind == NodeKind::Module && is_known && !is_layer {
+                open.push(child);
+            } else if is_layer || kind == NodeKind::Module && !is_known {
+                added.push(main.copy(stage, child, parent, &rename, reader));
+            }
+        }
+        if added.is_empty() {
+            continue;
+        }
+        let children = &mut main.graph.hierarchy.node_mut(parent).children;
+        let copied = children.split_off(before.min(children.len()));
+        let place = place_of_layers(&main.graph.hierarchy, parent, is_back, classes, &copied);
+        let children = &mut main.graph.hierarchy.node_mut(parent).children;
+        let at = place.unwrap_or(children.len()).min(children.len());
+        children.splice(at..at, copied);
+    }
+}
+
+/// Where the layers of a later stage go: behind those that are there, in backward before them.
+fn place_of_layers(
+    hierarchy: &Hierarchy,
+    parent: NodeIndex,
+    is_backward: bool,
+    classes: &Classes,
+    copied: &[NodeIndex],
+) -> Option<usize> {
+    let is_layer = |child: &NodeIndex| layer_number(&hierarchy.node(*child).name, &classes.layers).is_some();
+    if !copied.iter().any(is_layer) {
+        return is_backward.then_some(0);
+    }
+    let children = &hierarchy.node(parent).children;
+    let backward = copied.first().is_some_and(|first| self::is_backward(&hierarchy.node(*first).name));
+    if is_backward || backward {
+        let is_same = |child: &NodeIndex| is_layer(child) && self::is_backward(&hierarchy.node(*child).name);
+        children.iter().position(is_same)
+    } else {
+        let is_same = |child: &NodeIndex| is_layer(child) && !self::is_backward(&hierarchy.node(*child).name);
+        children.iter().rposition(is_same).map(|at| at + 1)
+    }
+}
+
+/// Modules that all stages have take what goes out of the last one; in backward, what comes into it.
+fn take_ends(main: &mut Member, others: &[Member], reader: &mut NodeReader) {
+    let Some(last) = others.last() else { return };
+    for node in main.graph.hierarchy.pre_order(Hierarchy::ROOT) {
+        let (name, kind) = {
+            let node = main.graph.hierarchy.node(node);
+            (node.name.clone(), node.kind)
+        };
+        let Some(there) =
+            last.graph.hierarchy.find(&name).filter(|_| kind == NodeKind::Module && node != Hierarchy::ROOT)
+        else {
+            continue;
+        };
+        if name.contains(".parameters_grad")
+            || !others.iter().all(|other| other.graph.hierarchy.find(&name).is_some())
+        {
+            continue;
+        }
+        let (own, end) = (main.values(node, reader), last.values(there, reader));
+        let takes_outputs = split_call(&name, "forward").is_some();
+        if !differ(&own, &end, takes_outputs) {
+            continue;
+        }
+        let values: Vec<NodeValue> = own
+            .iter()
+            .filter(|value| value.is_output() != takes_outputs)
+            .chain(end.iter().filter(|value| value.is_output() == takes_outputs))
+            .cloned()
+            .collect();
+        let what = if takes_outputs { "output" } else { "input" };
+        main.set_values(node, values);
+        main.say(
+            node,
+            [format!(
+                "The {what} of this data is that of rank {}, the last stage of the pipeline.",
+                last.rank
+            )],
+        );
+    }
+}
+
+fn differ(one: &[NodeValue], two: &[NodeValue], outputs: bool) -> bool {
+    let of = |values: &[NodeValue]| -> Vec<_> {
+        let wanted = values.iter().filter(|value| value.is_output() == outputs);
+        wanted.map(|value| (value.leaf.place.clone(), format!("{:?}", value.leaf.statistics))).collect()
+    };
+    let two = of(two);
+    !two.is_empty() && of(one) != two
+}
+
+/// Puts the chunks of a stage, `Module.1.…`, behind the first one.
+pub(super) fn fold_chunks(member: &mut Member, classes: &Classes) {
+    let mut reader = NodeReader::default();
+    let chunk = |name: &str| {
+        let rest = name.strip_prefix("Module.").or_else(|| name.strip_prefix("Cell."))?;
+        let (number, rest) = rest.split_once('.')?;
+        Some((number.parse::<u64>().ok()?, rest.to_owned()))
+    };
+    let kind = |name: &str| if name.starts_with("Cell.") { "Cell" } else { "Module" };
+    let tops = member.graph.hierarchy.node(Hierarchy::ROOT).children.clone();
+    let mut counts: FastMap<String, u64> = FastMap::default();
+    for &top in &tops {
+        let name = member.graph.hierarchy.node(top).name.clone();
+        let Some((number, rest)) = chunk(&name).filter(|(number, _)| *number > 0) else {
+            continue;
+        };
+        let Some(first) = member.graph.hierarchy.find(&format!("{}.0.{rest}", kind(&name))) else { continue };
+        let ends = split_call(&name, "forward").is_some();
+        // Layers of all chunks, below the parent of the first chunk's layers.
+        let mut open = vec![(top, first)];
+        while let Some((node, home)) = open.pop() {
+            let layers = layers_of(&member.graph.hierarchy, home, &classes.layers);
+            let moved = layers_of(&member.graph.hierarchy, node, &classes.layers);
+            if let (Some((_, before, _)), false) = (layers.first().cloned(), moved.is_empty()) {
+                let own = layers.iter().map(|(_, _, number)| number + 1).max().unwrap_or(0);
+                let offset = *counts.entry(format!("{before}{number}")).or_insert(own);
+                for (layer, _, number) in &moved {
+                    let place = member.graph.hierarchy.node(home).children.len();
+                    member.graph.hierarchy.detach(*layer);
+                    member.graph.hierarchy.attach(*layer, home);
+                    if !ends {
+                        let children = &mut member.graph.hierarchy.node_mut(home).children;
+                        let last = children.pop();
+                        let at = (*number as usize).min(place);
+                        children.splice(at..at, last);
+                    }
+                    for index in member.graph.hierarchy.pre_order(*layer) {
+                        let name = member.graph.hierarchy.node(index).name.clone();
+                        if let Some((_, number, behind)) = layer_number(&name, &classes.layers)
+                            && member.graph.hierarchy.node(index).kind == NodeKind::Module
+                        {
+                            let name = format!("{before}{}{behind}", number.saturating_add(offset));
+                            member.rename(index, &name, &mut reader);
+                        }
+                    }
+                }
+                continue;
+            }
+            for child in member.graph.hierarchy.node(node).children.clone() {
+                let name = member.graph.hierarchy.node(child).name.clone();
+                let home = chunk(&name)
+                    .and_then(|(_, rest)| member.graph.hierarchy.find(&format!("{}.0.{rest}", kind(&name))));
+                if let Some(home) = home {
+                    open.push((child, home));
+                }
+            }
+        }
+        let (own, end) = (member.values(first, &mut reader), member.values(top, &mut reader));
+        let values: Vec<NodeValue> = own
+            .iter()
+            .filter(|value| value.is_output() != ends)
+            .chain(end.iter().filter(|value| value.is_output() == ends))
+            .cloned()
+            .collect();
+        member.set_values(first, values);
+        member.graph.hierarchy.detach(top);
+    }
+}
+
+/// Puts the experts of all ranks into the first one, numbered on; what experts share is the same on all.
+pub(super) fn merge_experts(members: &mut [Member], classes: &Classes) {
+    let [main, others @ ..] = members else { return };
+    let mut reader = NodeReader::default();
+    let mut counts: FastMap<String, u64> = FastMap::default();
+    let count = |member: &Member, counts: &mut FastMap<String, u64>, offsets: &FastMap<String, u64>| {
+        for node in &member.graph.hierarchy.nodes {
+            if let Some((before, number, _)) = layer_number(&node.name, &classes.experts) {
+                let next = offsets.get(before).copied().unwrap_or(0).saturating_add(number).saturating_add(1);
+                let known = counts.entry(before.to_owned()).or_default();
+                *known = (*known).max(next);
+            }
+        }
+    };
+    count(main, &mut counts, &FastMap::default());
+    for other in others.iter() {
+        let offsets = counts.clone();
+        let rank = other.rank;
+        let rename = |name: &str, kind: NodeKind| match layer_number(name, &classes.experts) {
+            Some((before, number, behind)) if kind == NodeKind::Module => {
+                let offset = offsets.get(before).copied().unwrap_or(0);
+                format!("{before}{}{behind}", number.saturating_add(offset))
+            }
+            _ => with_rank(name, rank),
+        };
+        let mut open = vec![Hierarchy::ROOT];
+        while let Some(node) = open.pop() {
+            let Some(parent) = main.graph.hierarchy.find(&other.graph.hierarchy.node(node).name) else {
+                continue;
+            };
+            for child in other.graph.hierarchy.node(node).children.clone() {
+                let there = other.graph.hierarchy.node(child);
+                if there.kind != NodeKind::Module {
+                    continue;
+                }
+                if layer_number(&there.name, &classes.experts).is_some() {
+                    let copy = main.copy(other, child, parent, &rename, &mut reader);
+                    main.say(copy, [format!("This expert is that of rank {rank}.")]);
+                } else {
+                    open.push(child);
+                }
+            }
+        }
+        count(other, &mut counts, &offsets);
+    }
+}
