@@ -66,6 +66,31 @@ impl RankOutcome {
         parameters.map(|&index| self.name(index)).collect()
     }
 
+    /// What is suspicious in its first suspicious step.
+    fn accusation(&self) -> String {
+        let Some(finding) = &self.verdict.finding else { return String::new() };
+        let &Finding { compared, .. } = finding;
+        let flagged = finding.parameters.len();
+        let of = format!("{flagged} of {compared} parameters");
+        let Some(&leader) = finding.parameters.first() else {
+            let thresholds = self.verdict.summary.thresholds;
+            let what = finding.summary.unwrap_or(Reason::Fall).said_of_one(thresholds);
+            return format!("the summary of all parameters {what}, no single parameter did");
+        };
+        let thresholds = self.verdict.curves[leader].thresholds;
+        let what = match finding.reasons[..] {
+            [(reason, _)] => format!("{of} {}", reason.said(thresholds)),
+            ref reasons => {
+                let parts: Vec<String> = reasons
+                    .iter()
+                    .map(|(reason, count)| format!("{count} {}", reason.said(thresholds)))
+                    .collect();
+                format!("{of}: {}", parts.join(", "))
+            }
+        };
+        format!("{what}, first in backward order: {}", self.name(leader))
+    }
+
     /// The step at a position.
     pub(super) fn step(&self, position: usize) -> u64 {
         self.similarities.steps.get(position).copied().unwrap_or_default()
@@ -107,7 +132,7 @@ impl Outcome {
         let mut lines = Vec::new();
         match self.decisive() {
             Some((rank, step)) => {
-                lines.push(format!("{}: {}", self.place(rank, step), self.accusation(rank)));
+                lines.push(format!("{}: {}", self.place(rank, step), rank.accusation()));
             }
             None => lines.push(self.nothing_found()),
         }
@@ -148,31 +173,6 @@ impl Outcome {
 
     fn place(&self, rank: &RankOutcome, step: u64) -> String {
         rank.place(step, self.ranks.len() > 1)
-    }
-
-    /// What is suspicious in the step of a rank that is decisive.
-    fn accusation(&self, rank: &RankOutcome) -> String {
-        let Some(finding) = &rank.verdict.finding else { return String::new() };
-        let &Finding { compared, .. } = finding;
-        let flagged = finding.parameters.len();
-        let of = format!("{flagged} of {compared} parameters");
-        let Some(&leader) = finding.parameters.first() else {
-            let thresholds = rank.verdict.summary.thresholds;
-            let what = finding.summary.unwrap_or(Reason::Fall).said_of_one(thresholds);
-            return format!("the summary of all parameters {what}, no single parameter did");
-        };
-        let thresholds = rank.verdict.curves[leader].thresholds;
-        let what = match finding.reasons[..] {
-            [(reason, _)] => format!("{of} {}", reason.said(thresholds)),
-            ref reasons => {
-                let parts: Vec<String> = reasons
-                    .iter()
-                    .map(|(reason, count)| format!("{count} {}", reason.said(thresholds)))
-                    .collect();
-                format!("{of}: {}", parts.join(", "))
-            }
-        };
-        format!("{what}, first in backward order: {}", rank.name(leader))
     }
 
     /// Which other ranks are suspicious, and since when.

@@ -16,7 +16,7 @@ impl Outcome {
         let status = self.status();
         let decisive = self.decisive();
         let headline = match decisive {
-            Some((rank, step)) => status.headline(&self.place(rank, step), &self.accusation(rank)),
+            Some((rank, step)) => status.headline(&self.place(rank, step), &rank.accusation()),
             None => status.headline("", &self.sentence_of_nothing()),
         };
         let at = decisive
@@ -25,8 +25,8 @@ impl Outcome {
         let failures = self.failures.iter().map(|failure| (failure.clone(), String::new()));
         let items = format!("{} could not be compared", counted(self.failures.len(), "item"));
         Answer {
-            culprit: found.map(|(rank, step, finding)| self.culprit(rank, step, finding)),
-            evidence: found.map(|(rank, _, finding)| self.evidence(rank, finding)).unwrap_or_default(),
+            culprit: found.map(|(rank, step, finding)| rank.culprit(step, finding)),
+            evidence: found.map(|(rank, _, finding)| rank.evidence(finding)).unwrap_or_default(),
             not_compared: NotCompared::of("items", self.failures.len(), items, failures)
                 .into_iter()
                 .collect(),
@@ -51,18 +51,20 @@ impl Outcome {
     pub fn sections(&self) -> Vec<Section> {
         vec![Section::lines("", self.besides())]
     }
+}
 
-    fn culprit(&self, rank: &RankOutcome, step: u64, finding: &Finding) -> Culprit {
+impl RankOutcome {
+    fn culprit(&self, step: u64, finding: &Finding) -> Culprit {
         let leader = finding.parameters.first().copied();
-        let curve = leader.map_or(&rank.verdict.summary, |leader| &rank.verdict.curves[leader]);
+        let curve = leader.map_or(&self.verdict.summary, |leader| &self.verdict.curves[leader]);
         let mut facts = Vec::new();
-        let steps = &rank.similarities.steps;
+        let steps = &self.similarities.steps;
         facts.push(("curve", curve.note(steps)));
         if let Some((lowest, similarity)) = curve.lowest {
-            facts.push(("lowest", format!("similarity {} at step {}", short(similarity), rank.step(lowest))));
+            facts.push(("lowest", format!("similarity {} at step {}", short(similarity), self.step(lowest))));
         }
         let agreements =
-            leader.map_or(&rank.similarities.summary, |leader| &rank.similarities.agreements[leader]);
+            leader.map_or(&self.similarities.summary, |leader| &self.similarities.agreements[leader]);
         let agreement = agreements.get(finding.step).copied().flatten();
         if let Some((cosine, (lowest, highest))) = agreement.and_then(Agreement::cosine) {
             let interval = format!("between {lowest:.4} and {highest:.4} in 95 of 100 cases");
@@ -70,13 +72,13 @@ impl Outcome {
         }
         let others = finding.parameters.len().saturating_sub(1);
         if others > 0 {
-            let named = finding.parameters.iter().skip(1).take(3).map(|&index| rank.name(index));
+            let named = finding.parameters.iter().skip(1).take(3).map(|&index| self.name(index));
             let more = if others > 3 { ", …" } else { "" };
             let named = named.collect::<Vec<_>>().join(", ");
             facts.push(("also", format!("{} at step {step}: {named}{more}", counted(others, "parameter"))));
         }
         Culprit {
-            name: leader.map_or(SUMMARY, |leader| rank.name(leader)).to_owned(),
+            name: leader.map_or(SUMMARY, |leader| self.name(leader)).to_owned(),
             kind: curve.reason_at(finding.step).map_or("suspicious", Reason::as_str),
             direction: Some("backward"),
             facts,
@@ -84,18 +86,18 @@ impl Outcome {
     }
 
     /// The similarity of the first parameters at the step, and what is too much of it.
-    fn evidence(&self, rank: &RankOutcome, finding: &Finding) -> Vec<Evidence> {
-        let (similarities, verdict) = (&rank.similarities, &rank.verdict);
+    fn evidence(&self, finding: &Finding) -> Vec<Evidence> {
+        let (similarities, verdict) = (&self.similarities, &self.verdict);
         let mut curves: Vec<(&str, &Curve, &[Option<Agreement>])> = finding
             .parameters
             .iter()
             .take(SHOWN)
-            .map(|&index| (rank.name(index), &verdict.curves[index], &*similarities.agreements[index]))
+            .map(|&index| (self.name(index), &verdict.curves[index], &*similarities.agreements[index]))
             .collect();
         if curves.is_empty() {
             curves.push((SUMMARY, &verdict.summary, &similarities.summary));
         }
-        let place = format!("step {}", rank.step(finding.step));
+        let place = format!("step {}", self.step(finding.step));
         curves
             .into_iter()
             .filter_map(|(name, curve, agreements)| {
