@@ -103,6 +103,7 @@ bench: build .venv-reference/.package ## Measure ourselves and the alternatives 
 	$(BIN)/python -m bench.grad
 	$(BIN)/python -m bench.two_runs
 	$(BIN)/python -m bench.analyze
+	$(BIN)/python -m bench.graph
 
 fuzz: ## Fuzz the file parsers, FUZZ_SECONDS (120) each
 	$(call say,fuzz: needs a nightly toolchain)

@@ -38,9 +38,9 @@ impl Graph {
         Ok(Graph { hierarchy, files, changed: FastMap::default(), merge_info: FastMap::default() })
     }
 
-    /// Where the record of a node stands.
+    /// Where the record of a node stands. The root has none, whatever records are called.
     pub fn span(&self, index: NodeIndex) -> Option<Span> {
-        self.files.span(&self.hierarchy.node(index).name)
+        if index == Hierarchy::ROOT { None } else { self.files.span(&self.hierarchy.node(index).name) }
     }
 
     /// The values of a node. A record that cannot be read has none.

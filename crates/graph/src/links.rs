@@ -134,7 +134,7 @@ pub fn communication(
             *count += 1;
             match key {
                 Key::Pair(_, _, number) | Key::Batched(_, _, _, number) | Key::Group(_, _, number) => {
-                    *number = *count
+                    *number = *count;
                 }
             }
         }

@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use msprobe_dump::hash::FastMap;
+use msprobe_dump::hash::{FastMap, FastSet};
 use msprobe_dump::model::{Damage, DumpFile, Header, parent_of, read_construct, read_stacks};
 use msprobe_dump::python_text::python_str;
 use msprobe_dump::read::{Json, ReadError, ReadErrorKind};
@@ -160,18 +160,18 @@ impl SourceError {
 fn read_entries(path: &Path, damage: &mut Vec<String>) -> Result<(Vec<Entry>, Option<u32>), SourceError> {
     let mut entries: Vec<Entry> = Vec::new();
     let mut places: FastMap<Arc<str>, usize> = FastMap::default();
-    let mut parents: FastMap<Arc<str>, ()> = FastMap::default();
+    let mut parents: FastSet<Arc<str>> = FastSet::default();
     let mut micro_steps = None;
     let read = read_construct(path, |name, value| {
         if let (MICRO_STEPS, Json::Int(last)) = (name, value) {
             micro_steps = u32::try_from(*last).ok().and_then(|last| last.checked_add(1));
             return;
         }
-        let parent = parent_of(value).map(|parent| match parents.get_key_value(parent) {
-            Some((known, ())) => known.clone(),
+        let parent = parent_of(value).map(|parent| match parents.get(parent) {
+            Some(known) => known.clone(),
             None => {
                 let parent: Arc<str> = parent.into();
-                parents.insert(parent.clone(), ());
+                parents.insert(parent.clone());
                 parent
             }
         });

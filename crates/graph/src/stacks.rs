@@ -48,9 +48,9 @@ pub fn simplified(name: &str, frames: &Frames) -> NodeStack {
             frames.iter().position(|frame| frame.contains(&call))
         })
     } else {
-        let is_caller_next =
-            |(at, frame): &(usize, &Box<str>)| *at + 1 < frames.len() && calls_template(frame);
-        frames.iter().enumerate().find(is_caller_next).map(|(at, _)| at + 1)
+        let wrapper = frames.iter().position(|frame| calls_template(frame));
+        let is_last = |at: usize| at + 1 >= frames.len();
+        wrapper.filter(|&at| !is_last(at)).map(|at| at + 1)
     };
     match at.and_then(|at| u32::try_from(at).ok()) {
         Some(at) => NodeStack::One(frames.clone(), at),

@@ -1,4 +1,5 @@
 //! What the reference really made of recorded dumps, and what we make of them.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod recorded;
 

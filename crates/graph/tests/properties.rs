@@ -1,4 +1,5 @@
 //! What holds for every hierarchy, however odd its files.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::collections::HashSet;
 use std::fs;

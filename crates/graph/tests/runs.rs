@@ -1,4 +1,5 @@
 //! Whole calls on dumps that are not as they should be, and merging of stages.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -203,8 +204,8 @@ fn the_answer_is_stored_and_the_tables_of_the_reference_are_its_own() {
     write_dump(
         &dirs.path("target"),
         &[
-            ("Torch.a.0.forward", Some("Module.net.Net.forward.0"), 1.0, 3.0),
-            ("Module.net.Net.forward.0", None, 1.0, 3.0),
+            ("Torch.a.0.forward", Some("Module.net.Net.forward.0"), 1.0, 4.0),
+            ("Module.net.Net.forward.0", None, 1.0, 4.0),
         ],
     );
     let (outcome, _) = call(&dirs.options(Generation::Third, true));

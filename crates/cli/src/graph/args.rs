@@ -33,6 +33,7 @@ pub(crate) struct GraphArgs {
 
     /// -lm: match nodes by a mapping of layers, or without a file by their names alone.
     #[arg(long = "layer_mapping", visible_alias = "layer-mapping", value_name = "FILE", num_args = 0..=1)]
+    #[allow(clippy::option_option)] // Not given, alone, or with a file.
     pub(crate) layer_mapping: Option<Option<PathBuf>>,
 
     /// -oc: mark nodes with NaN, Inf or a norm that grows a hundredfold.
@@ -81,6 +82,7 @@ pub(crate) struct GraphVisualizeArgs {
 
     /// -lm: match nodes by a mapping of layers, or without a file by their names alone.
     #[arg(long = "layer_mapping", visible_alias = "layer-mapping", value_name = "FILE", num_args = 0..=1)]
+    #[allow(clippy::option_option)] // Not given, alone, or with a file.
     pub(crate) layer_mapping: Option<Option<PathBuf>>,
 
     /// -oc: mark nodes with NaN, Inf or a norm that grows a hundredfold.

@@ -119,7 +119,7 @@ fn statistics_fields(pair: &ValuePair<'_>, differences: Option<&[Difference; 4]>
     let (first, relative) = DIFFERENCE_HEADERS.split_at(4);
     let mut fields: Fields = Vec::with_capacity(8);
     for (at, &header) in first.iter().enumerate() {
-        let whole = || Some(pair.target.leaf.statistics[at].whole()?.checked_sub(golden?[at].whole()?)?);
+        let whole = || pair.target.leaf.statistics[at].whole()?.checked_sub(golden?[at].whole()?);
         let shown = match differences[at] {
             Difference::None => Extra::Text("N/A".into()),
             Difference::Nan => Extra::Text("Nan".into()),

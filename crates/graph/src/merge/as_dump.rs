@@ -27,11 +27,14 @@ pub(super) fn write(
 ) -> Result<Vec<PathBuf>, CompareError> {
     let relative = format!("step{}/rank{}", step.unwrap_or(0), member.rank);
     let dir = make_directory_in(&options.output, &relative)?;
-    let mut files = Vec::new();
-    files.push(publish_stamped(&dir.join("construct.json"), |out| write_construct(member, out))?);
-    files.push(publish_stamped(&dir.join("dump.json"), |out| write_records(member, out))?);
-    files.push(publish_stamped(&dir.join("stack.json"), |out| write_stacks(member, out))?);
-    Ok(files)
+    let written = |name: &str, write: fn(&Member, &mut dyn Write) -> io::Result<()>| {
+        publish_stamped(&dir.join(name), |out| write(member, out))
+    };
+    Ok(vec![
+        written("construct.json", write_construct)?,
+        written("dump.json", write_records)?,
+        written("stack.json", write_stacks)?,
+    ])
 }
 
 /// Nodes of calls, in the order of execution.
@@ -140,7 +143,9 @@ fn write_record(json: &mut JsonText, values: &[NodeValue], sentences: Option<&Ve
     if let Some(sentences) = sentences {
         json.key("parallel_merge_info");
         json.begin_array();
-        sentences.iter().for_each(|sentence| json.string(sentence));
+        for sentence in sentences {
+            json.string(sentence);
+        }
         json.end_array();
     }
     json.end_object();
@@ -175,7 +180,9 @@ fn write_json(json: &mut JsonText, value: &Json<'_>, depth: usize) {
         Json::List(_) | Json::Map(_) if depth > 128 => json.null(),
         Json::List(elements) => {
             json.begin_array();
-            elements.iter().for_each(|element| write_json(json, element, depth + 1));
+            for element in elements {
+                write_json(json, element, depth + 1);
+            }
             json.end_array();
         }
         Json::Map(members) => {

@@ -79,10 +79,14 @@ impl Member {
         if self.graph.hierarchy.find(name).is_none() {
             return name.to_owned();
         }
-        (2_u32..)
-            .map(|number| format!("{name}_{number}"))
-            .find(|name| self.graph.hierarchy.find(name).is_none())
-            .unwrap_or_default()
+        let mut number = 2_u64;
+        loop {
+            let name = format!("{name}_{number}");
+            if self.graph.hierarchy.find(&name).is_none() {
+                return name;
+            }
+            number += 1;
+        }
     }
 }
 
@@ -102,7 +106,7 @@ fn renamed(values: &[NodeValue], old: &str, new: &str) -> Vec<NodeValue> {
 pub(super) fn with_rank(name: &str, rank: u32) -> String {
     let mut parts: Vec<String> = name.split('.').map(str::to_owned).collect();
     if let Some(function) = parts.get_mut(1) {
-        function.push_str(&format!("_rank{rank}"));
+        *function = format!("{function}_rank{rank}");
     }
     parts.join(".")
 }

@@ -29,8 +29,8 @@ use crate::run::{
 /// Merges the ranks of both sides, step by step, and stores what came of it.
 pub(crate) fn run(
     strategies: &Strategies,
-    target: Vec<StepDirs>,
-    golden: Option<Vec<StepDirs>>,
+    target: &[StepDirs],
+    golden: Option<&[StepDirs]>,
     options: &Options,
     outcome: &mut GraphOutcome,
     console: &dyn Console,
@@ -74,9 +74,9 @@ pub(crate) fn run(
         filling.links_ranks = false;
         let all = target.len();
         for (done, step) in target.iter().enumerate() {
-            let other = golden.as_ref().and_then(|(dirs, strategy)| {
+            let other = golden.and_then(|(dirs, strategy)| {
                 let dirs = dirs.iter().find(|other| other.step == step.step || all == 1)?;
-                Some((dirs, *strategy))
+                Some((dirs, strategy))
             });
             if golden.is_some() && other.is_none() {
                 outcome

@@ -78,14 +78,14 @@ impl Strategy {
                 return Err(wrong(format!("{name} is 0"), "give a whole number above 0"));
             }
             if matches!(name, "tp" | "pp" | "cp" | "ep")
-                && (size > self.rank_size || self.rank_size % size != 0)
+                && (size > self.rank_size || !self.rank_size.is_multiple_of(size))
             {
                 let message = format!("{name} is {size}, which does not divide rank_size {}", self.rank_size);
                 return Err(wrong(message, "the ranks are shared out evenly: tp and pp divide rank_size"));
             }
         }
         let product = [self.tp, self.pp, self.cp].iter().try_fold(1_u32, |all, one| all.checked_mul(*one));
-        if product.is_none_or(|product| product > self.rank_size || self.rank_size % product != 0) {
+        if product.is_none_or(|product| product > self.rank_size || !self.rank_size.is_multiple_of(product)) {
             let message = format!(
                 "tp {} times pp {} times cp {} does not divide rank_size {}",
                 self.tp, self.pp, self.cp, self.rank_size
@@ -154,7 +154,7 @@ impl Strategy {
     }
 
     /// The number of a rank along each dimension of the order.
-    fn coordinates(&self, rank: u32) -> Vec<(&str, u32)> {
+    fn coordinates(&self, rank: u32) -> Coordinates<'_> {
         let mut rest = rank;
         let coordinate = |word| {
             let size = self.size(word).max(1);
@@ -168,18 +168,14 @@ impl Strategy {
     /// Ranks that differ along one dimension only, in order.
     pub fn groups(&self, dimension: Dimension) -> Vec<Vec<u32>> {
         let word = dimension.word();
-        let mut groups: Vec<(Vec<(&str, u32)>, Vec<u32>)> = Vec::new();
+        let mut groups: Vec<(Coordinates<'_>, Vec<u32>)> = Vec::new();
         for rank in 0..self.rank_size {
-            let rest: Vec<(&str, u32)> = if word == "ep" {
+            let own = self.coordinates(rank).into_iter();
+            let rest: Coordinates<'_> = if dimension == Dimension::Expert {
                 // Replicas next to each other share the experts.
-                let share =
-                    |(name, at): (&'_ str, u32)| if name == "dp" { ("dp", at / self.ep) } else { ("", at) };
-                let own = self.coordinates(rank);
-                own.iter()
-                    .map(|&(name, at)| if name == "dp" { share((name, at)) } else { (name_of(name), at) })
-                    .collect()
+                own.map(|(name, at)| (name, if name == "dp" { at / self.ep } else { at })).collect()
             } else {
-                self.coordinates(rank).into_iter().filter(|(name, _)| *name != word).collect()
+                own.filter(|(name, _)| *name != word).collect()
             };
             match groups.iter_mut().find(|(known, _)| *known == rest) {
                 Some((_, ranks)) => ranks.push(rank),
@@ -190,9 +186,8 @@ impl Strategy {
     }
 }
 
-fn name_of(name: &str) -> &'static str {
-    ["tp", "cp", "ep", "dp", "pp"].into_iter().find(|known| *known == name).unwrap_or("")
-}
+/// Where a rank stands along each dimension.
+type Coordinates<'o> = Vec<(&'o str, u32)>;
 
 /// How both sides share the work.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -114,11 +114,11 @@ impl Merger<'_> {
                 }
             }
         }
-        if let Some((name, statistics)) = from_communication {
-            if let Some(output) = values.iter_mut().find(|value| value.is_output()) {
-                set_statistics(output, statistics);
-                sentences.push(format!("The output of this data is merged from {name}"));
-            }
+        if let Some((name, statistics)) = from_communication
+            && let Some(output) = values.iter_mut().find(|value| value.is_output())
+        {
+            set_statistics(output, statistics);
+            sentences.push(format!("The output of this data is merged from {name}"));
         }
         if sentences.is_empty() {
             return;

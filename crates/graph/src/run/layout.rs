@@ -90,7 +90,7 @@ pub(super) fn find(path: &Path, console: &dyn Console) -> Result<(Content, Vec<S
 fn ranks_of(run: &RunDir) -> Vec<RankDir> {
     let rank = |dir: &msprobe_dump::model::Dir<msprobe_dump::names::Rank>| RankDir {
         name: dir.path.file_name().map(|name| name.to_string_lossy().into_owned()),
-        rank: u32::try_from(dir.of.number()).unwrap_or_default(),
+        rank: dir.of.number(),
         path: dir.path.clone(),
     };
     run.ranks.iter().map(rank).collect()

@@ -75,7 +75,7 @@ pub fn run(
     let mut outcome = GraphOutcome::new(options);
     if let Some(strategies) = &options.merge {
         make_directory(&options.output)?;
-        crate::merge::run(strategies, target, golden, options, &mut outcome, console, progress)?;
+        crate::merge::run(strategies, &target, golden.as_deref(), options, &mut outcome, console, progress)?;
         return outcome.finish();
     }
     let mut left_out = Vec::new();
@@ -90,7 +90,7 @@ pub fn run(
     }
     make_directory(&options.output)?;
     match options.generation {
-        Generation::First => to_vis::write(&steps, options, &mut outcome, console, progress)?,
+        Generation::First => to_vis::write(&steps, options, &mut outcome, console, progress),
         Generation::Third => to_db::write(&steps, options, &mut outcome, console, progress)?,
     }
     outcome.finish()

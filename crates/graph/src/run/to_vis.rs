@@ -24,7 +24,7 @@ pub(super) fn write(
     outcome: &mut GraphOutcome,
     console: &dyn Console,
     progress: &Progress<'_>,
-) -> Result<(), CompareError> {
+) {
     let time = timestamp();
     let all = ranks_in(steps);
     let mut done = 0;
@@ -41,7 +41,6 @@ pub(super) fn write(
             progress(percent(done, all));
         }
     }
-    Ok(())
 }
 
 fn write_rank(

@@ -14,8 +14,9 @@ use super::legend::{tool_tip, write_colours};
 use super::{write_link, write_names};
 use crate::compare::{Index, Task};
 use crate::graph::Graph;
-use crate::hierarchy::{Hierarchy, NodeIndex};
+use crate::hierarchy::{Hierarchy, NodeIndex, Orphan};
 use crate::names::{Generation, is_distributed};
+use crate::overflow::OverflowLevel;
 use crate::stacks::NodeStack;
 use crate::values::{BATCH_P2P, Showing};
 use crate::verdict::{NodeVerdicts, RankAnswer};
@@ -193,7 +194,7 @@ impl Store {
                         node.parent.map_or("", |parent| &*hierarchy.node(parent).name),
                         texts.children,
                         index,
-                        shown.overflow.map(|level| level.as_str()),
+                        shown.overflow.map(OverflowLevel::as_str),
                         node.micro_step.unwrap_or(0),
                         texts.link,
                         format!("{graph_id}_{stack}"),
@@ -229,7 +230,7 @@ impl Store {
                             verdict.and_then(|it| it.tolerated),
                             below.map(|(below, _)| &*hierarchy.node(below).name),
                             below.map(|(_, index)| index),
-                            node.orphan.map(|orphan| orphan.as_str()),
+                            node.orphan.map(Orphan::as_str),
                         ])?;
                     }
                     Ok(())
@@ -348,7 +349,9 @@ impl Stored<'_> {
             merge_info: graph.merge_info.get(&shown.index).map_or_else(String::new, |sentences| {
                 written(&|json| {
                     json.begin_array();
-                    sentences.iter().for_each(|sentence| json.string(sentence));
+                    for sentence in sentences {
+                        json.string(sentence);
+                    }
                     json.end_array();
                 })
             }),

@@ -58,10 +58,12 @@ fn read_files(dir: &Path) -> Files {
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-        let value = match name.strip_suffix(".json") {
-            Some(_) => serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap(),
-            None if name.ends_with(".db") => tables(&path),
-            None => serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap(),
+        let is_database = path.extension().is_some_and(|extension| extension == "db");
+        // Where the file itself was recorded too, its rendering says the same.
+        let value = if is_database {
+            tables(&path)
+        } else {
+            serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap()
         };
         let name = name.strip_suffix(".json").unwrap_or(&name);
         // The time is the last part of the stem.
@@ -85,7 +87,7 @@ fn tables(path: &Path) -> Value {
     tables.insert("schema".to_owned(), schema.into());
     for table in ["tb_config", "tb_nodes", "tb_stack"] {
         let mut statement = connection.prepare(&format!("SELECT * FROM {table}")).unwrap();
-        let columns: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+        let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
         let rows = statement
             .query_map([], |row| {
                 let mut object = Map::new();
