@@ -1,4 +1,4 @@
-"""Graphs: two ranks built and compared by the reference and by us, many ranks into one .vis.db, and how both grow.
+"""Graphs: two ranks by the reference and by us, many ranks into one .vis.db, and how both grow.
 
 Prints a line per job: seconds and memory of ours, of the other side, and whether the aim was reached.
 """
@@ -39,23 +39,29 @@ def write_rank(directory: Path, nodes: int, change: float) -> None:
             value *= 1.5
         return (
             '{"type": "torch.Tensor", "dtype": "torch.bfloat16", "shape": [4096, 1, 2048], '
-            f'"Max": {value}, "Min": {-value}, "Mean": {value / 7}, "Norm": {abs(value) * 99}, "requires_grad": true}}'
+            f'"Max": {value}, "Min": {-value}, "Mean": {value / 7}, "Norm": {abs(value) * 99}, '
+            '"requires_grad": true}'
         )
 
     construct: dict[str, str | None] = {}
     stack: dict[str, Any] = {}
     groups: dict[str, list[str]] = {}
     with (directory / "dump.json").open("w") as dump:
-        dump.write('{"task": "statistics", "level": "mix", "framework": "pytorch", "dump_data_dir": null, "data": {')
+        dump.write(
+            '{"task": "statistics", "level": "mix", "framework": "pytorch", "dump_data_dir": null, "data": {'
+        )
         first = True
         for layer in range(nodes // 20):
             for direction in ("forward", "backward"):
                 parent = f"Module.layers.{layer}.Layer.{direction}.0"
-                names = [(f"Torch.f{call % 5}.{layer * 2 + call // 5}.{direction}", parent) for call in range(9)]
+                names = [
+                    (f"Torch.f{call % 5}.{layer * 2 + call // 5}.{direction}", parent) for call in range(9)
+                ]
                 for name, above in [*names, (parent, None)]:
                     construct[name] = above
                     groups.setdefault(name.split(".")[1], []).append(name)
-                    body = f'{{"input_args": [{tensor()}, {tensor()}], "input_kwargs": {{}}, "output": [{tensor()}]}}'
+                    inputs = f'"input_args": [{tensor()}, {tensor()}], "input_kwargs": {{}}'
+                    body = f'{{{inputs}, "output": [{tensor()}]}}'
                     dump.write(("" if first else ", ") + f'"{name}": {body}')
                     first = False
         dump.write("}}")
@@ -134,10 +140,13 @@ def main() -> int:
         job = [{"input": str(config), "output": f"{place}/theirs", "flags": []}]
         theirs, said = run([str(options.reference), str(WORKER)], json.dumps(job), options.reference)
         seconds = json.loads(said.splitlines()[-1])["seconds"]
-        print(f"build and compare, 2 x {nodes} nodes: ours {ours.seconds:.2f} s {ours.peak_mb:.0f} MB, "
-              f"reference {seconds:.1f} s {theirs.peak_mb:.0f} MB; "
-              + aim(f"{seconds / ours.seconds:.0f}x, aim 30x", seconds / ours.seconds >= 30) + "; "
-              + aim("under 500 MB", ours.peak_mb < 500))
+        print(
+            f"build and compare, 2 x {nodes} nodes: ours {ours.seconds:.2f} s {ours.peak_mb:.0f} MB, "
+            f"reference {seconds:.1f} s {theirs.peak_mb:.0f} MB; "
+            + aim(f"{seconds / ours.seconds:.0f}x, aim 30x", seconds / ours.seconds >= 30)
+            + "; "
+            + aim("under 500 MB", ours.peak_mb < 500)
+        )
         many = 64 if share == 1 else 8
         memory = {}
         for count in (1, many):
@@ -150,10 +159,13 @@ def main() -> int:
             memory[count] = run(command)[0]
         bare = insert_only(next((place / "db").glob("*.vis.db")), place)
         ratio = memory[many].seconds / bare
-        print(f"{many} ranks x {20_000 // share} nodes into one .vis.db: ours {memory[many].seconds:.1f} s "
-              f"{memory[many].peak_mb:.0f} MB, the same rows alone {bare:.1f} s; "
-              + aim(f"{ratio:.2f}x, aim 1.5x", ratio <= 1.5) + "; "
-              + aim(f"1 rank {memory[1].peak_mb:.0f} MB", memory[many].peak_mb < memory[1].peak_mb * 1.5 + 32))
+        print(
+            f"{many} ranks x {20_000 // share} nodes into one .vis.db: ours {memory[many].seconds:.1f} s "
+            f"{memory[many].peak_mb:.0f} MB, the same rows alone {bare:.1f} s; "
+            + aim(f"{ratio:.2f}x, aim 1.5x", ratio <= 1.5)
+            + "; "
+            + aim(f"1 rank {memory[1].peak_mb:.0f} MB", memory[many].peak_mb < memory[1].peak_mb * 1.5 + 32)
+        )
         grown = {}
         for nodes in (10_000, 100_000) if share > 1 else (10_000, 100_000, 1_000_000):
             shutil.rmtree(place / "one", ignore_errors=True)
@@ -163,8 +175,12 @@ def main() -> int:
             shutil.rmtree(place / "one_db")
         sizes = list(grown)
         each = [grown[size].seconds / size * 1e6 for size in sizes]
-        print("build, " + ", ".join(f"{size} nodes {grown[size].seconds:.2f} s" for size in sizes) + "; "
-              + aim("linear in nodes", each[-1] < each[-2] * 2))
+        print(
+            "build, "
+            + ", ".join(f"{size} nodes {grown[size].seconds:.2f} s" for size in sizes)
+            + "; "
+            + aim("linear in nodes", each[-1] < each[-2] * 2)
+        )
     finally:
         shutil.rmtree(place, ignore_errors=True)
     return 0 if all(reached) else 1

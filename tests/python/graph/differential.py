@@ -1,10 +1,11 @@
-"""Random hierarchies through the reference 8.1.2 and through ours: equal but for the differences that are listed.
+"""Random hierarchies through the reference 8.1.2 and through ours: equal but for listed differences.
 
-    python tests/python/graph/differential.py REFERENCE_PYTHON MSPROBE [COUNT] [SEED]
+    python -m tests.python.graph.differential REFERENCE_PYTHON MSPROBE [COUNT] [SEED]
 
-REFERENCE_PYTHON is the interpreter of an environment with mindstudio-probe 8.1.2, MSPROBE our binary. Differences that are
-meant, and how they are told from others, are in ``docs/differences.md``: collections of real data, names that hold
-``.output.`` or ``.input.`` themselves, values a fuzzy match leaves without a partner, and calls below nothing.
+REFERENCE_PYTHON is the interpreter of an environment with mindstudio-probe 8.1.2, MSPROBE our binary.
+Differences that are meant are in ``docs/differences.md``: collections of real data, names that hold
+``.output.`` or ``.input.`` themselves, values a fuzzy match leaves without a partner, and calls below
+nothing.
 """
 
 from __future__ import annotations
@@ -16,8 +17,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))
-from random_hierarchies import write_pair
+from tests.python.graph.random_hierarchies import write_pair
 
 FLAGS = [[], ["-f"], ["-oc"], ["-cs"], ["-lm"]]
 
@@ -25,7 +25,9 @@ FLAGS = [[], ["-f"], ["-oc"], ["-cs"], ["-lm"]]
 def first_difference(ours: Any, theirs: Any, at: str = "") -> str | None:
     if isinstance(ours, dict) and isinstance(theirs, dict):
         if list(ours) != list(theirs):
-            return f"{at}: keys {[k for k in ours if k not in theirs][:3]} / {[k for k in theirs if k not in ours][:3]}, or their order"
+            only_ours = [key for key in ours if key not in theirs][:3]
+            only_theirs = [key for key in theirs if key not in ours][:3]
+            return f"{at}: keys {only_ours} / {only_theirs}, or their order"
         for key in theirs:
             if difference := first_difference(ours[key], theirs[key], f"{at}/{key}"):
                 return difference
@@ -43,7 +45,7 @@ def first_difference(ours: Any, theirs: Any, at: str = "") -> str | None:
 
 
 def without_surplus(document: Any) -> Any:
-    """The reference shows statistics in the columns of errors of a value that has no partner; so those are left out."""
+    """Without what the reference shows of a value that has no partner: statistics in the columns of errors."""
     for node in document.get("NPU", {}).get("node", {}).values():
         for values in (node["input_data"], node["output_data"]):
             for value in values.values():

@@ -10,7 +10,15 @@ from typing import Any
 
 Json = dict[str, Any]
 
-APIS = ["Torch.add", "Torch.mul", "Tensor.view", "Functional.linear", "Functional.relu", "Torch.empty_like", "NPU.npu_fusion"]
+APIS = [
+    "Torch.add",
+    "Torch.mul",
+    "Tensor.view",
+    "Functional.linear",
+    "Functional.relu",
+    "Torch.empty_like",
+    "NPU.npu_fusion",
+]
 CLASSES = ["Linear", "Block", "Mlp", "LayerNorm"]
 SHAPES = [[2, 3], [4], [1], [2, 2, 2], []]
 
@@ -85,9 +93,10 @@ class Maker:
         if self.mode != "structure":
             self.data[name] = body
         if self.random.random() < 0.9:
+            called = name.split(".")[-4] if name.count(".") > 3 else "f"
             self.stack[name] = [
                 "File a.py, line 1, in api_function, \n api_template(x)",
-                f"File model.py, line {len(self.stack)}, in forward, \n self.{name.split('.')[-4] if name.count('.') > 3 else 'f'}(x)",
+                f"File model.py, line {len(self.stack)}, in forward, \n self.{called}(x)",
                 "File train.py, line 9, in <module>, \n main()",
             ][self.random.randrange(2) :]
 
@@ -99,7 +108,9 @@ class Maker:
         self.construct[full] = parent
         self.record(full)
         if backward and self.random.random() < 0.6:
-            self.later.append((f"{name}.{number}.backward", None if self.random.random() < 0.5 else "?", parent))
+            self.later.append(
+                (f"{name}.{number}.backward", None if self.random.random() < 0.5 else "?", parent)
+            )
 
     def module(self, path: str, parent: str | None, depth: int) -> None:
         cls = self.random.choice(CLASSES)
@@ -120,7 +131,7 @@ class Maker:
             self.gradients.append(f"{stem}.parameters_grad")
 
     def make(self, directory: Path) -> None:
-        for micro in range(self.random.randrange(1, 3)):
+        for _ in range(self.random.randrange(1, 3)):
             self.later: list[tuple[str, str | None, str | None]] = []
             self.gradients: list[str] = []
             for top in range(self.random.randrange(1, 3)):
@@ -128,7 +139,11 @@ class Maker:
                 for _ in range(self.random.randrange(4)):
                     self.api(None, backward=False)
             for name, parent, forward_parent in reversed(self.later):
-                back = forward_parent.replace("forward", "backward") if forward_parent and parent == "?" else None
+                back = (
+                    forward_parent.replace("forward", "backward")
+                    if forward_parent and parent == "?"
+                    else None
+                )
                 self.construct[name] = back
                 self.record(name)
             for name in self.gradients:
@@ -140,7 +155,13 @@ class Maker:
             ("stack.json", self.stack),
             (
                 "dump.json",
-                {"task": task, "level": "mix", "framework": "pytorch", "dump_data_dir": None, "data": self.data},
+                {
+                    "task": task,
+                    "level": "mix",
+                    "framework": "pytorch",
+                    "dump_data_dir": None,
+                    "data": self.data,
+                },
             ),
         ):
             (directory / file).write_text(json.dumps(content))

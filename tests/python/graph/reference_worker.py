@@ -1,4 +1,4 @@
-"""Runs graph commands of the reference 8.1.2, one after the other: a list of jobs on stdin, one line for each on stdout.
+"""Runs graph commands of the reference 8.1.2: a list of jobs on stdin, one line for each on stdout.
 
 Its command line imports more than graphs need, so its function is called.
 """
@@ -11,8 +11,11 @@ import json
 import os
 import sys
 import time
+from pathlib import Path
 
-from msprobe.visualization.graph_service import _graph_service_command
+from msprobe.visualization.graph_service import (  # type: ignore[import-not-found]
+    _graph_service_command,
+)
 
 for job in json.load(sys.stdin):
     flags = job["flags"]
@@ -28,10 +31,10 @@ for job in json.load(sys.stdin):
     result: dict[str, object] = {}
     start = time.perf_counter()
     # The reference logs to stdout.
-    with open(os.devnull, "w") as nothing, contextlib.redirect_stdout(nothing):
+    with Path(os.devnull).open("w") as nothing, contextlib.redirect_stdout(nothing):
         try:
             _graph_service_command(args)
-        except BaseException as error:  # noqa: BLE001 - whatever ends one job must not end the others
+        except BaseException as error:
             result["error"] = repr(error)
     result["seconds"] = time.perf_counter() - start
     print(json.dumps(result), flush=True)

@@ -15,7 +15,7 @@ from .test_rl_command import rl_compare, save, verdict
 STEPS = 3
 
 
-class Policy(nn.Module):
+class Policy(nn.Module):  # type: ignore[misc]
     """A small language model; ``order`` is that in which the device sums up its products."""
 
     def __init__(self, order: int) -> None:
