@@ -45,7 +45,7 @@ def first_difference(ours: Any, theirs: Any, at: str = "") -> str | None:
 
 
 def without_surplus(document: Any) -> Any:
-    """Without what the reference shows of a value that has no partner: statistics in the columns of errors."""
+    """Without what the reference shows of a value that has no partner: statistics in the error columns."""
     for node in document.get("NPU", {}).get("node", {}).values():
         for values in (node["input_data"], node["output_data"]):
             for value in values.values():
