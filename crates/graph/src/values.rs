@@ -293,14 +293,14 @@ mod tests {
         let first = |number| FIRST.float(number);
         let third = |number| Showing { generation: Generation::Third, ..FIRST }.float(number);
         assert_eq!(
-            [first(0.6675242781639099), first(1.0), first(-2e-5), first(1e16)],
+            [first(0.667_524_278_163_909_9), first(1.0), first(-2e-5), first(1e16)],
             ["0.667524", "1.0", "-2.000000e-05", "1.000000e+16"]
         );
         assert_eq!(
-            [first(f64::NAN), first(f64::NEG_INFINITY), first(0.00012345)],
+            [first(f64::NAN), first(f64::NEG_INFINITY), first(0.000_123_45)],
             ["nan", "-inf", "0.000123"]
         );
-        assert_eq!([third(0.6675242781639099), third(1.5e-7)], ["0.6675242781639099", "1.500000e-07"]);
+        assert_eq!([third(0.667_524_278_163_909_9), third(1.5e-7)], ["0.6675242781639099", "1.500000e-07"]);
         assert_eq!(cleaned("12.3456789%"), "12.345679%");
         assert_eq!(cleaned("1.5%"), "1.5%");
         assert_eq!(cleaned("<class 'NoneType'>"), "<class nullType>");
