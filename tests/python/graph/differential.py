@@ -65,7 +65,7 @@ def main() -> int:
     count = int(sys.argv[3]) if len(sys.argv) > 3 else 60
     first = int(sys.argv[4]) if len(sys.argv) > 4 else 0
     with tempfile.TemporaryDirectory() as name:
-        jobs = []
+        jobs: list[dict[str, Any]] = []
         for seed in range(first, first + count):
             root = Path(name) / str(seed)
             target, golden, mode = write_pair(root, seed)
