@@ -8,7 +8,7 @@ use msprobe_dump::hash::FastMap;
 use crate::graph::{Graph, NodeReader};
 use crate::hierarchy::{Hierarchy, NodeIndex};
 use crate::names::{Generation, NodeKind, without_counts};
-use crate::values::NodeValue;
+use crate::values::{NodeValue, shown};
 
 /// How partners are found.
 #[derive(Debug, Clone)]
@@ -162,22 +162,6 @@ fn counted(
         ((name, *count), api)
     })
     .collect()
-}
-
-/// The values shown, of one kind: those of a name that comes again count once.
-fn shown(values: &[NodeValue], outputs: bool) -> Vec<usize> {
-    let mut places: FastMap<&str, usize> = FastMap::default();
-    let mut order = Vec::new();
-    for (index, value) in values.iter().enumerate().filter(|(_, value)| value.is_output() == outputs) {
-        match places.get(&*value.leaf.name) {
-            Some(&place) => order[place] = index,
-            None => {
-                places.insert(&value.leaf.name, order.len());
-                order.push(index);
-            }
-        }
-    }
-    order
 }
 
 fn has_same_shape(one: &NodeValue, two: &NodeValue) -> bool {

@@ -85,20 +85,26 @@ pub struct Showing {
 /// What stands behind the members of each value.
 pub type Extras = [Vec<(&'static str, Extra)>];
 
+/// The values shown, of one kind: those of a name that comes again count once.
+pub(crate) fn shown(values: &[NodeValue], outputs: bool) -> Vec<usize> {
+    let mut places: FastMap<&str, usize> = FastMap::default();
+    let mut order = Vec::new();
+    for (index, value) in values.iter().enumerate().filter(|(_, value)| value.is_output() == outputs) {
+        match places.get(&*value.leaf.name) {
+            Some(&place) => order[place] = index,
+            None => {
+                places.insert(&value.leaf.name, order.len());
+                order.push(index);
+            }
+        }
+    }
+    order
+}
+
 impl Showing {
     /// Writes the arguments, or the results, as an object. A key that comes again counts as its last value.
     pub fn write(self, json: &mut JsonText, values: &[NodeValue], extras: &Extras, outputs: bool) {
-        let mut order: Vec<usize> = Vec::with_capacity(values.len());
-        let mut places: FastMap<&str, usize> = FastMap::default();
-        for (index, value) in values.iter().enumerate().filter(|(_, value)| value.is_output() == outputs) {
-            match places.get(&*value.leaf.name) {
-                Some(&place) => order[place] = index,
-                None => {
-                    places.insert(&value.leaf.name, order.len());
-                    order.push(index);
-                }
-            }
-        }
+        let order = shown(values, outputs);
         json.begin_object();
         for index in order {
             json.key(&values[index].leaf.name);
