@@ -11,6 +11,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # What builds and checks a release has an environment of its own, so that it is ready before PyTorch is.
 RELEASE := .venv-release
+# MindSpore asks for other versions of packages than PyTorch.
+MINDSPORE := .venv-mindspore
 FUZZ_SECONDS ?= 120
 
 say = @printf '\033[1m==> %s\033[0m\n' "$(1)"
@@ -25,11 +27,12 @@ SOURCES := $(shell find crates $(wildcard web) -type f -not -path '*/tests/*' -n
 HAS_NEXTEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo yes)
 cargo-test := $(if $(HAS_NEXTEST),cargo nextest run --locked --cargo-quiet --status-level fail,cargo test --locked --quiet)
 only-tensor := $(if $(HAS_NEXTEST),-E 'package(msprobe-tensor)',-p msprobe-tensor)
-PYTEST := $(BIN)/python -m pytest -q -n auto --dist loadfile
+PYTEST := $(BIN)/python -m pytest -q -n auto --dist loadfile --ignore tests/python/mindspore
 RUST_REPORT := target/nextest/default/junit.xml
 PYTHON_REPORT := target/pytest.xml
+MINDSPORE_REPORT := target/pytest-mindspore.xml
 
-.PHONY: help build demo check test-fast test test-rust-half test-rust test-portable test-python test-install \
+.PHONY: help build demo check test-fast test test-rust-half test-rust test-portable test-python test-mindspore test-install bench-mindspore \
 	lint lint-rust bench fuzz audit lock wheel dist fmt clean
 
 help: ## Show this list
@@ -52,8 +55,8 @@ test-fast: target/debug/msprobe $(VENV)/.package-test $(VENV)/.trl ## Python tes
 # While packages are downloaded, Rust is built and tested.
 test: $(VENV)/bin/python ## All tests
 	@$(MAKE) --no-print-directory -j2 $(VENV)/.trl test-rust-half
-	@$(MAKE) --no-print-directory lint test-python test-web test-install
-	@$(BIN)/python tests/slowest.py $(RUST_REPORT) $(PYTHON_REPORT)
+	@$(MAKE) --no-print-directory lint test-python test-mindspore test-web test-install
+	@$(BIN)/python tests/slowest.py $(RUST_REPORT) $(PYTHON_REPORT) $(MINDSPORE_REPORT)
 	$(call say,all tests passed)
 
 test-rust-half:
@@ -89,6 +92,10 @@ test-python: target/debug/msprobe $(VENV)/.package-test $(VENV)/.trl ## Python t
 	$(call say,python tests)
 	$(PYTEST) --junitxml=$(PYTHON_REPORT)
 
+test-mindspore: target/debug/msprobe $(MINDSPORE)/.package ## Python tests against real MindSpore, in PyNative mode on CPU
+	$(call say,python tests with MindSpore)
+	$(MINDSPORE)/bin/python -m pytest -q -n auto --dist loadfile --junitxml=$(MINDSPORE_REPORT) tests/python/mindspore
+
 test-install: wheel ## The wheel in a clean venv of every Python that is here, without any framework
 	$(call say,the wheel on every Python that is here)
 	tests/install.sh dist/*.whl
@@ -104,6 +111,15 @@ bench: build .venv-reference/.package ## Measure ourselves and the alternatives 
 	$(BIN)/python -m bench.two_runs
 	$(BIN)/python -m bench.analyze
 	$(BIN)/python -m bench.graph
+	$(BIN)/python -m bench.viewer
+	$(MAKE) --no-print-directory bench-mindspore
+
+# The reference for it, if it is to be measured too, goes into .venv-mindspore-reference (numpy before 2).
+bench-mindspore: build $(MINDSPORE)/.package ## What collection from MindSpore costs
+	$(call say,bench: MindSpore)
+	VIRTUAL_ENV=$(CURDIR)/$(MINDSPORE) $(MINDSPORE)/bin/maturin develop --release --locked --quiet
+	@rm -f $(MINDSPORE)/.package $(VENV)/.package-test
+	$(MINDSPORE)/bin/python -m bench.pynative
 
 fuzz: ## Fuzz the file parsers, FUZZ_SECONDS (120) each
 	$(call say,fuzz: needs a nightly toolchain)
@@ -138,7 +154,7 @@ fmt: $(VENV)/.tools ## Format everything
 	$(BIN)/ruff check --fix .
 
 clean: ## Remove everything that was built or installed
-	rm -rf target fuzz/target dist web/node_modules web/.build $(VENV) $(RELEASE) .venv-reference demo_out bench_out python/msprobe/*.so
+	rm -rf target fuzz/target dist web/node_modules web/.build $(VENV) $(RELEASE) $(MINDSPORE) .venv-reference demo_out bench_out python/msprobe/*.so
 
 target/release/msprobe: $(SOURCES)
 	$(call say,building target/release/msprobe)
@@ -191,6 +207,15 @@ $(VENV)/.package-test: $(SOURCES) pyproject.toml | $(VENV)/.torch
 	@rm -f $(VENV)/.package
 	@touch $@
 
+# Built like the package of the Python tests, so that nothing is compiled twice.
+$(MINDSPORE)/.package: requirements/mindspore.txt $(SOURCES) pyproject.toml
+	$(call say,installing MindSpore into $(MINDSPORE): $<)
+	test -x $(MINDSPORE)/bin/python || $(PYTHON) -m venv $(MINDSPORE)
+	$(MINDSPORE)/bin/python $(pip-install) $<
+	$(call say,building the Python package for tests into $(MINDSPORE))
+	VIRTUAL_ENV=$(CURDIR)/$(MINDSPORE) $(MINDSPORE)/bin/maturin develop --locked --quiet
+	@touch $@
+
 .venv-reference/.package: requirements/reference.txt
 	$(call say,installing the reference and PyTorch into .venv-reference: $<)
 	$(PYTHON) -m venv .venv-reference
@@ -203,7 +228,7 @@ lint: lint-web
 fmt: fmt-web
 
 web: web/node_modules/.package ## Build the scripts of the html pages from web/
-	$(call say,web: building crates/report/src/html/assets)
+	$(call say,web: building crates/report/src/html/assets and crates/viewer/assets)
 	cd web && npm run --silent build
 
 lint-web: web/node_modules/.package

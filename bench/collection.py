@@ -27,6 +27,9 @@ from bench.environment import REFERENCE, ROOT, environment, read_options, settin
 # As in collection_worker.py.
 RELU_CALLS = 20_000
 WARM_UP = 3
+# Threads of OpenMP spin for some 20 ms after their last piece of work. Whoever took the next turn at once
+# would share its cores with those of the one before; on a user's machine there is only one.
+SETTLE_SECS = 0.06
 
 
 class Row(NamedTuple):
@@ -94,6 +97,7 @@ class Side:
 
     def work(self) -> dict[str, Any]:
         assert self._process.stdin is not None
+        time.sleep(SETTLE_SECS)
         self._process.stdin.write("\n")
         self._process.stdin.flush()
         answer = self._answer()

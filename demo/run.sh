@@ -55,4 +55,5 @@ say '5. A closer look at the output of that layer.'
 tensor=$step/dump_tensor_data/$broken_layer.output.0.pt
 differs diff "$out/broken/$tensor" "$out/good/$tensor"
 
-say "The broken layer was found. Open the .html in a browser: everything is in $out/"
+say "The broken layer was found. Everything is in $out/. To look at it in a browser:"
+show "$msprobe" view "$out"

@@ -27,6 +27,7 @@ lock torch --constraints test.txt
 lock rl --constraints test.txt --constraints torch.txt
 lock release --constraints test.txt
 lock reference
+lock mindspore
 
 if [ "${1:-}" = --check ]; then
     for file in "$copy"/*.txt; do

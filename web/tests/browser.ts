@@ -14,7 +14,7 @@ export const golden = (...parts: string[]): string => path.join(root, "tests/gol
 
 const screens = path.resolve(".build/screens");
 
-function binary(): string {
+export function binary(): string {
   const found = [process.env.MSPROBE_BIN, path.join(root, "target/release/msprobe")].find(
     (file) => file && existsSync(file),
   );

@@ -14,7 +14,7 @@ import {
   type Value,
   valueTest,
 } from "../src/page/table/model";
-import { chainOf, firstWindow, readTimeline, shortened, withinTime } from "../src/page/timeline/lanes";
+import { chainOf, firstWindow, readTimeline, shortened, withinTime } from "../src/parts/timeline/lanes";
 import { niceTicks } from "../src/parts/ticks";
 
 const filters = (some: Partial<Filters>): Filters => ({

@@ -178,10 +178,11 @@ fn analyze_step(
             "collect again, or give a directory whose ranks have a dump.json",
         ));
     }
-    if let Some(other) = ranks.iter().find(|dump| !matches!(&*dump.framework, "" | "pytorch")) {
+    let is_known = |framework: &str| matches!(framework, "" | "pytorch" | "mindspore" | "mindtorch");
+    if let Some(other) = ranks.iter().find(|dump| !is_known(&dump.framework)) {
         return Err(AnalyzeError::new(
-            format!("rank {} is a dump of {}, not of pytorch", other.dir.rank, other.framework),
-            "this analysis knows the records of PyTorch dumps",
+            format!("rank {} is a dump of {}, not of pytorch or mindspore", other.dir.rank, other.framework),
+            "this analysis knows the records of PyTorch and MindSpore dumps",
         ));
     }
     let constructs: Vec<Construct> = ranks.par_iter().map(read_construct).collect();

@@ -4,11 +4,13 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub(crate) use crate::code_mapping::CodeMappingArgs;
 pub(crate) use crate::compare::{CompareArgs, MergeResultArgs};
 pub(crate) use crate::grad::GradArgs;
 pub(crate) use crate::graph::{GraphArgs, GraphVisualizeArgs};
 pub(crate) use crate::overflow::{NanAnalyzeArgs, OverflowCheckArgs};
 pub(crate) use crate::rl::RlArgs;
+pub(crate) use crate::view::ViewArgs;
 
 /// Numerical-accuracy debugger for deep-learning training.
 #[derive(Debug, Parser)]
@@ -59,8 +61,11 @@ pub(crate) enum Command {
     NanAnalyze(NanAnalyzeArgs),
     #[command(name = "overflow_check", visible_alias = "overflow-check")]
     OverflowCheck(OverflowCheckArgs),
+    #[command(name = "code_mapping", visible_alias = "code-mapping")]
+    CodeMapping(CodeMappingArgs),
     Inspect(InspectArgs),
     Diff(DiffArgs),
+    View(ViewArgs),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

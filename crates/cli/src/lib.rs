@@ -1,6 +1,7 @@
 //! The `msprobe` command: flags, messages, progress, exit codes.
 
 mod args;
+mod code_mapping;
 mod compare;
 mod console;
 mod diff;
@@ -14,6 +15,7 @@ mod overflow;
 mod progress;
 mod rl;
 mod signals;
+mod view;
 
 use std::ffi::OsString;
 use std::io;
@@ -54,6 +56,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
     logging::init();
     let result = match cli.command {
         Command::Compare(args) => compare::run(cli.framework, &args),
+        Command::CodeMapping(args) => code_mapping::run(&args),
         Command::MergeResult(args) => Ok(compare::merge(&args)),
         Command::Grad(args) => grad::run(&args),
         Command::Graph(args) => Ok(graph::graph(cli.framework, &args)),
@@ -63,6 +66,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
         Command::OverflowCheck(args) => overflow::overflow_check(cli.framework, &args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Diff(args) => diff::run(&args),
+        Command::View(args) => view::run(&args),
     };
     match result {
         Ok(exit) => exit,

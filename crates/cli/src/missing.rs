@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use crate::WithHint;
 
 /// What there is instead, one line per group of commands.
-const KNOWN: [(&[&str], &str); 8] = [
+const KNOWN: [(&[&str], &str); 7] = [
     (
         &["run_ut", "multi_run_ut", "api_precision_compare", "acc_check", "multi_acc_check"],
         "collect with the task tensor on both devices, then `msprobe compare -tp TARGET -gp GOLDEN` names the first \
@@ -35,7 +35,6 @@ const KNOWN: [(&[&str], &str); 8] = [
         &["data2db"],
         "`msprobe grad compare DIR1 DIR2 -o OUT` draws the directions of gradients over all steps (task grad_probe)",
     ),
-    (&["code_mapping"], "dumps of PyTorch have the line of code of every record in stack.json"),
     (
         &["monitor", "trend"],
         "the task grad_probe records gradients step by step, and `msprobe overflow_check -i DUMP` warns of values close \

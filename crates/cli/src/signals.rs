@@ -2,12 +2,22 @@
 
 use std::fs;
 use std::os::raw::c_int;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use msprobe_report::output::abandon;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
+
+/// What is done about the next signal in place of ending at once.
+type Ending = Box<dyn FnOnce() + Send>;
+static INSTEAD: Mutex<Option<Ending>> = Mutex::new(None);
+
+/// The next signal is answered by this, and the one after it as ever: for commands that run until they are told to end.
+pub(crate) fn end_by(end: impl FnOnce() + Send + 'static) {
+    *INSTEAD.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(end));
+}
 
 /// From now on signals are answered by a thread. For processes that are the command and nothing else.
 pub(crate) fn end_tidily() {
@@ -18,7 +28,14 @@ pub(crate) fn end_tidily() {
     let Ok(mut signals) = Signals::new(heard) else { return };
     let answer = move || {
         for signal in signals.forever() {
-            let _ = abandon(|| emulate_default_handler(signal));
+            let instead = INSTEAD.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let _ = abandon(|| match instead {
+                Some(end) => {
+                    end();
+                    Ok(())
+                }
+                None => emulate_default_handler(signal),
+            });
         }
     };
     let _ = thread::Builder::new().name("signals".to_owned()).spawn(answer);

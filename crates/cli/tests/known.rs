@@ -37,7 +37,6 @@ fn known_commands_that_are_not_here_say_so() {
             "msprobe compare -tp",
         ),
         (&["-f", "pytorch", "op_generate", "-i", "c.json", "-o", "d"], "msprobe inspect"),
-        (&["-f", "mindspore", "code_mapping", "--ir", "a", "--dump_data", "b"], "stack.json"),
         (&["-f", "pytorch", "config_check", "-d"], "msprobe diff"),
         (&["-f", "pytorch", "config_check", "-c", "a", "b"], "msprobe diff"),
         (&["-f", "pytorch", "parse"], "msprobe inspect"),

@@ -31,7 +31,8 @@ pub struct ApiCall {
     pub wants_input: bool,
     /// What becomes of its tensors.
     pub saving: Saving,
-    is_recompute: bool,
+    /// Unless it is not told.
+    is_recompute: Option<bool>,
     has_raised: bool,
     record: Option<RecordId>,
     input: Option<(Fragment, Fragment)>,
@@ -85,7 +86,7 @@ impl Collector {
             selected: decision.selected,
             wants_input,
             saving,
-            is_recompute: false,
+            is_recompute: self.framework().tells_autograd.then_some(false),
             has_raised: false,
             record,
             input: None,
@@ -94,9 +95,16 @@ impl Collector {
         })
     }
 
+    /// A call that is counted and not recorded.
+    pub fn api_skip(&self, api: ApiId) {
+        if let Some(entry) = self.state().apis.get_mut(api.0) {
+            entry.calls += 1;
+        }
+    }
+
     /// Where the call comes from.
     pub fn api_stack(&self, call: &mut ApiCall, stack: StackRef) {
-        call.is_recompute = stack.is_recompute;
+        call.is_recompute = call.is_recompute.map(|_| stack.is_recompute);
         self.write_stack(stack.id, &call.name);
     }
 
@@ -150,7 +158,7 @@ impl Collector {
             if let Some(output) = output {
                 body = body.with("output", output);
             }
-            let body = body.with_bool("is_recompute", call.is_recompute);
+            let body = body.with_recompute(call.is_recompute);
             let given = if has_input { call.given.given() } else { GivenHealth::Unknown };
             let state = &mut *self.state();
             // Nobody is left who could save the tensors of a call that raised.
@@ -228,17 +236,21 @@ impl Collector {
 }
 
 /// The record of a call, as far as it is known.
-fn call_body(input: Option<(Fragment, Fragment)>, is_recompute: bool, output: Option<Fragment>) -> Body {
+fn call_body(
+    input: Option<(Fragment, Fragment)>,
+    is_recompute: Option<bool>,
+    output: Option<Fragment>,
+) -> Body {
     let has_input = input.is_some();
     let mut body = Body::default();
     if let Some((args, kwargs)) = input {
         body = body.with("input_args", args).with("input_kwargs", kwargs);
-        body = body.with_bool("is_recompute", is_recompute);
+        body = body.with_recompute(is_recompute);
     }
     if let Some(output) = output {
         body = body.with("output", output);
         if !has_input {
-            body = body.with_bool("is_recompute", is_recompute);
+            body = body.with_recompute(is_recompute);
         }
     }
     body

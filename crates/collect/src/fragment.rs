@@ -228,8 +228,12 @@ impl Body {
         self
     }
 
-    pub(crate) fn with_bool(self, key: &'static str, value: bool) -> Body {
-        self.with(key, Fragment::plain(value.to_string()))
+    /// Says whether the call recomputes, if that is told at all.
+    pub(crate) fn with_recompute(self, is_recompute: Option<bool>) -> Body {
+        match is_recompute {
+            Some(is_recompute) => self.with("is_recompute", Fragment::plain(is_recompute.to_string())),
+            None => self,
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {

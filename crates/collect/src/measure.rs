@@ -32,6 +32,21 @@ impl Measured {
         Measured::default()
     }
 
+    /// As 32-bit floats measure it: doubles are narrowed before, complex numbers have a norm.
+    #[must_use]
+    pub fn as_singles(mut self, view: &TensorView<'_>) -> Measured {
+        match view.dtype() {
+            // A scalar stands for itself.
+            _ if view.shape().is_empty() => {}
+            DType::F64 => self.stats = narrowed(self.stats),
+            DType::C64 | DType::C128 => {
+                self.stats.norm = (self.stats.count > 0).then(|| Number::Float(complex_norm(view)));
+            }
+            _ => {}
+        }
+        self
+    }
+
     /// With so many zeros besides, of the same dtype: a sparse tensor does not store them.
     #[must_use]
     pub fn with_zeros(mut self, zeros: u64, dtype: DType) -> Measured {
@@ -71,6 +86,42 @@ fn with_zeros(stats: Statistics, zeros: u64, dtype: DType) -> Statistics {
         zero_count: stats.zero_count + zeros,
         ..stats
     }
+}
+
+/// The statistics of the same numbers after each was narrowed to 32 bits. Sums lose less than that costs.
+fn narrowed(stats: Statistics) -> Statistics {
+    let narrow = |number: Option<Number>| number.map(|number| f64::from(number.as_f64() as f32));
+    let (max, min) = (narrow(stats.max), narrow(stats.min));
+    let (above, below) = (max == Some(f64::INFINITY), min == Some(f64::NEG_INFINITY));
+    let mean = match (above, below) {
+        _ if max.is_some_and(f64::is_nan) => Some(f64::NAN),
+        (true, true) => Some(f64::NAN),
+        (true, false) => max,
+        (false, true) => min,
+        (false, false) => narrow(stats.mean),
+    };
+    let norm = if (above || below) && !max.is_some_and(f64::is_nan) {
+        Some(f64::INFINITY)
+    } else {
+        narrow(stats.norm)
+    };
+    let float = |number: Option<f64>| number.map(Number::Float);
+    Statistics { max: float(max), min: float(min), mean: float(mean), norm: float(norm), ..stats }
+}
+
+/// The 2-norm of complex numbers.
+fn complex_norm(view: &TensorView<'_>) -> f64 {
+    let parts = match view.dtype() {
+        DType::C64 => DType::F32,
+        _ => DType::F64,
+    };
+    let mut bytes = vec![0; view.size_bytes()];
+    view.copy_to(&mut bytes);
+    let shape = vec![bytes.len() / parts.size_bytes()];
+    TensorView::contiguous(parts, shape, &bytes)
+        .ok()
+        .and_then(|parts| statistics(&parts).norm)
+        .map_or(f64::NAN, Number::as_f64)
 }
 
 /// Reads every element once, for checksum and sketch together twice.
@@ -169,6 +220,30 @@ mod tests {
         let is_nan = |number: Option<Number>| number.is_some_and(|number| number.as_f64().is_nan());
         assert!([nan.max, nan.min, nan.mean, nan.norm].into_iter().all(is_nan));
         assert_eq!((nan.count, nan.zero_count, nan.nan_count), (4, 2, 1));
+    }
+
+    #[test]
+    fn doubles_are_measured_as_singles() {
+        let of = |values: &[f64]| {
+            let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+            let view = TensorView::contiguous(DType::F64, vec![values.len()], &bytes).unwrap();
+            let stats = measure(&view, Wanted::default()).as_singles(&view).stats;
+            [stats.max, stats.min, stats.mean, stats.norm].map(|number| number.unwrap().as_f64())
+        };
+        assert_eq!(of(&[1.5, -2.0, 1e300]), [f64::INFINITY, -2.0, f64::INFINITY, f64::INFINITY]);
+        assert_eq!(of(&[3.0, 4.0]), [4.0, 3.0, 3.5, 5.0]);
+        let [max, min, mean, norm] = of(&[1e300, -1e300]);
+        assert!(max == f64::INFINITY && min == f64::NEG_INFINITY && mean.is_nan() && norm == f64::INFINITY);
+        assert!(of(&[f64::NAN, 1e300]).iter().all(|number| number.is_nan()));
+    }
+
+    #[test]
+    fn complex_numbers_have_a_norm() {
+        let bytes: Vec<u8> = [3.0_f32, 4.0, 1.0, -1.0].iter().flat_map(|part| part.to_le_bytes()).collect();
+        let view = TensorView::contiguous(DType::C64, vec![2], &bytes).unwrap();
+        let stats = measure(&view, Wanted::default()).as_singles(&view).stats;
+        assert_eq!(stats.max, Some(Number::Float(5.0)));
+        assert!((stats.norm.unwrap().as_f64() - 27.0_f64.sqrt()).abs() < 1e-12);
     }
 
     #[test]

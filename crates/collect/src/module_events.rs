@@ -149,7 +149,7 @@ impl Collector {
         if body.is_empty() {
             return Finished::Done;
         }
-        let body = body.with_bool("is_recompute", stack.is_recompute);
+        let body = body.with_recompute(self.framework().tells_autograd.then_some(stack.is_recompute));
         if saving == Saving::IfOverflow {
             return if overflows { self.state().begin_overflow(name, body, given) } else { Finished::Done };
         }
@@ -226,15 +226,26 @@ impl Collector {
         if self.config().task != Task::OverflowCheck && !state.backward.has_no_inputs(pass) {
             return Finished::Done;
         }
-        let mut outcome = Finished::Done;
-        for finished in state.backward.take_one(pass) {
-            outcome = state.finish_pass(self, finished);
-        }
-        outcome
+        state.finish_one(self, pass)
+    }
+
+    /// All gradients of the pass are known, and everything inside the module has run.
+    pub fn module_backward_end(&self, pass: Pass, recording: bool) -> Finished {
+        let mut state = self.state();
+        state.backward.complete(pass, recording);
+        state.finish_one(self, pass)
     }
 }
 
 impl State {
+    fn finish_one(&mut self, collector: &Collector, pass: Pass) -> Finished {
+        let mut outcome = Finished::Done;
+        for finished in self.backward.take_one(pass) {
+            outcome = self.finish_pass(collector, finished);
+        }
+        outcome
+    }
+
     pub(crate) fn begin_pass(&mut self, thread: ThreadId, pass: Pass) {
         let parent = self.running.begin(thread, pass, &self.modules);
         if self.step.is_some() {

@@ -18,6 +18,12 @@ pub struct Framework {
     pub api_prefixes: Vec<String>,
     /// Keys that configurations of other frameworks have, and whose they are. They do nothing under this one.
     pub foreign_keys: Vec<(String, String)>,
+    /// Whether records say which tensors require gradients and which calls recompute.
+    pub tells_autograd: bool,
+    /// Whether tensors say themselves where their elements lie. If not, the adapter brings each to host memory.
+    pub tells_places: bool,
+    /// Whether numbers are measured as 32-bit floats: a double beyond them is infinite. Complex numbers then have a norm.
+    pub measures_singles: bool,
 }
 
 #[cfg(test)]
@@ -31,6 +37,9 @@ impl Framework {
             tensor_format: TensorFormat::Pt,
             api_prefixes: ["Distributed", "Functional", "Torch", "Tensor"].map(str::to_owned).to_vec(),
             foreign_keys: vec![("device".to_owned(), "MindSpore's static graphs".to_owned())],
+            tells_autograd: true,
+            tells_places: true,
+            measures_singles: false,
         }
     }
 }

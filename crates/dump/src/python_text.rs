@@ -15,9 +15,7 @@ pub fn float_repr(value: f64) -> String {
 
 /// Appends `repr` of a float.
 pub fn push_float(text: &mut String, value: f64) {
-    let mut repr = Vec::with_capacity(24);
-    digits::push_repr(&mut repr, value);
-    text.extend(repr.into_iter().map(char::from));
+    digits::push_repr_text(text, value);
 }
 
 /// `str` of a JSON value as Python's parser would give it.
@@ -35,7 +33,8 @@ pub fn python_repr(value: &Json<'_>) -> String {
     text
 }
 
-fn push_repr(text: &mut String, value: &Json<'_>) {
+/// Appends `repr` of a JSON value.
+pub fn push_repr(text: &mut String, value: &Json<'_>) {
     match value {
         Json::Null => text.push_str("None"),
         Json::Bool(true) => text.push_str("True"),

@@ -8,7 +8,7 @@ use msprobe_dump::hash::FastMap;
 
 use crate::hierarchy::{Form, Hierarchy, NodeIndex, build};
 use crate::source::{RankFiles, SourceError, Span};
-use crate::values::{NodeValue, SharedValues, read_values};
+use crate::values::{SharedValues, read_values};
 
 /// The graph of one rank, or of several that were merged.
 #[derive(Debug)]
@@ -75,12 +75,4 @@ impl Graph {
             is_read && reader.values.read(name, &reader.text).is_ok_and(|read| read.has_md5)
         })
     }
-}
-
-/// The values of one side of a pair.
-pub(crate) fn values_of_role(
-    values: &[NodeValue],
-    role: msprobe_compare::side::Role,
-) -> impl Iterator<Item = (usize, &NodeValue)> {
-    values.iter().enumerate().filter(move |(_, value)| value.leaf.role == role)
 }

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
-use msprobe_compare::side::ValueKind;
+use msprobe_compare::side::{Leaf, Side};
 use msprobe_dump::hash::FastMap;
+use rayon::prelude::*;
 
 use crate::graph::{Graph, NodeReader};
 use crate::hierarchy::{Hierarchy, NodeIndex};
 use crate::names::{Generation, NodeKind, without_counts};
-use crate::values::{NodeValue, shown};
+use crate::values::shown;
 
 /// How partners are found.
 #[derive(Debug, Clone)]
@@ -41,10 +42,22 @@ impl Links {
     }
 }
 
-/// Finds the partners of all nodes of the target.
-pub fn match_nodes(target: &Graph, golden: &Graph, matching: &Matching, generation: Generation) -> Links {
+/// Finds the partners of all nodes of the target. Where both dumps were read for the comparison engine, their records are
+/// not read again.
+pub fn match_nodes(
+    target: &Graph,
+    golden: &Graph,
+    matching: &Matching,
+    generation: Generation,
+    sides: Option<&(Side, Side)>,
+) -> Links {
     let mut links = Links::new(&target.hierarchy, &golden.hierarchy);
-    let mut matcher = Matcher { target, golden, generation, reader: NodeReader::default() };
+    let sides = sides.filter(|_| generation == Generation::First);
+    let matcher = Matcher {
+        target: Leaves::new(target, sides.map(|(target, _)| target)),
+        golden: Leaves::new(golden, sides.map(|(_, golden)| golden)),
+        generation,
+    };
     match matching {
         Matching::Exact => matcher.by_name_and_place(&mut links),
         Matching::Fuzzy => matcher.fuzzily(&mut links),
@@ -64,16 +77,51 @@ pub fn match_nodes(target: &Graph, golden: &Graph, matching: &Matching, generati
     links
 }
 
+/// The values of the nodes of a graph, as far as their form goes.
+struct Leaves<'g> {
+    graph: &'g Graph,
+    /// Its dump, and its records by name, where it was read as a whole.
+    side: Option<(&'g Side, FastMap<&'g str, usize>)>,
+}
+
+impl<'g> Leaves<'g> {
+    fn new(graph: &'g Graph, side: Option<&'g Side>) -> Leaves<'g> {
+        let by_name = |side: &'g Side| {
+            side.records.iter().enumerate().map(|(at, record)| (&*record.name, at)).collect()
+        };
+        Leaves { graph, side: side.map(|side| (side, by_name(side))) }
+    }
+
+    /// Asks something of the leaves of a node.
+    fn with<T>(&self, node: NodeIndex, reader: &mut NodeReader, ask: impl FnOnce(&[&Leaf]) -> T) -> T {
+        match &self.side {
+            Some((side, by_name)) => {
+                let name = &*self.graph.hierarchy.node(node).name;
+                let record = by_name.get(name).filter(|_| node != Hierarchy::ROOT);
+                let rows = record.map_or(&[][..], |&record| side.rows_of(record));
+                ask(&rows.iter().collect::<Vec<_>>())
+            }
+            None => {
+                let values = self.graph.values(node, reader);
+                ask(&values.iter().map(|value| &value.leaf).collect::<Vec<_>>())
+            }
+        }
+    }
+}
+
+/// One for each side.
+type Readers = (NodeReader, NodeReader);
+
 struct Matcher<'g> {
-    target: &'g Graph,
-    golden: &'g Graph,
+    target: Leaves<'g>,
+    golden: Leaves<'g>,
     generation: Generation,
-    reader: NodeReader,
 }
 
 impl Matcher<'_> {
-    fn by_name_and_place(&mut self, links: &mut Links) {
-        let (target, golden) = (&self.target.hierarchy, &self.golden.hierarchy);
+    fn by_name_and_place(&self, links: &mut Links) {
+        let (target, golden) = (&self.target.graph.hierarchy, &self.golden.graph.hierarchy);
+        let mut namesakes = Vec::new();
         // The golden node of the same name below the same names.
         let mut same: Vec<Option<NodeIndex>> = vec![None; target.nodes.len()];
         for index in target.level_order() {
@@ -87,49 +135,63 @@ impl Matcher<'_> {
                 }
             });
             same[index as usize] = namesake;
-            if let Some(other) = namesake
-                && (self.generation == Generation::Third || self.have_same_form(index, other))
-            {
-                links.link(index, other);
-            }
+            namesakes.extend(namesake.map(|other| (index, other)));
+        }
+        let is_pair = |readers: &mut Readers, &(target, golden): &(NodeIndex, NodeIndex)| {
+            self.generation == Generation::Third || self.have_same_form(target, golden, readers)
+        };
+        let are_pairs: Vec<bool> =
+            namesakes.par_iter().with_min_len(256).map_init(Readers::default, is_pair).collect();
+        for (&(index, other), _) in namesakes.iter().zip(are_pairs).filter(|(_, is_pair)| *is_pair) {
+            links.link(index, other);
         }
     }
 
-    fn have_same_form(&mut self, target: NodeIndex, golden: NodeIndex) -> bool {
-        let values = self.target.values(target, &mut self.reader);
-        let others = self.golden.values(golden, &mut self.reader);
-        [false, true].into_iter().all(|outputs| {
-            let of = |values: &[NodeValue]| -> Vec<usize> { shown(values, outputs) };
-            let (own, other) = (of(&values), of(&others));
-            let is_like = |(&one, &two): (&usize, &usize)| {
-                let (one, two) = (&values[one], &others[two]);
-                has_same_shape(one, two) && type_of(one) == type_of(two)
-            };
-            own.len() == other.len() && own.iter().zip(&other).all(is_like)
+    fn have_same_form(&self, target: NodeIndex, golden: NodeIndex, readers: &mut Readers) -> bool {
+        self.are_all(target, golden, readers, |own, other| {
+            let is_like =
+                |(one, two): (&&Leaf, &&Leaf)| has_same_shape(one, two) && one.type_name == two.type_name;
+            own.len() == other.len() && own.iter().zip(other).all(is_like)
         })
     }
 
-    fn have_fitting_shapes(&mut self, target: NodeIndex, golden: NodeIndex) -> bool {
-        if self.generation == Generation::Third {
-            return true;
+    fn have_fitting_shapes(&self, target: NodeIndex, golden: NodeIndex, readers: &mut Readers) -> bool {
+        self.generation == Generation::Third
+            || self.are_all(target, golden, readers, |own, other| {
+                own.iter().zip(other).all(|(one, two)| has_same_shape(one, two))
+            })
+    }
+
+    /// Whether something is true of the arguments and of the results of two nodes.
+    fn are_all(
+        &self,
+        target: NodeIndex,
+        golden: NodeIndex,
+        readers: &mut Readers,
+        is_true: impl Fn(&[&Leaf], &[&Leaf]) -> bool,
+    ) -> bool {
+        fn of_kind<'l>(leaves: &[&'l Leaf], outputs: bool) -> Vec<&'l Leaf> {
+            shown(leaves.iter().copied(), outputs).into_iter().map(|at| leaves[at]).collect()
         }
-        let values = self.target.values(target, &mut self.reader);
-        let others = self.golden.values(golden, &mut self.reader);
-        [false, true].into_iter().all(|outputs| {
-            let (own, other) = (shown(&values, outputs), shown(&others, outputs));
-            own.iter().zip(&other).all(|(&one, &two)| has_same_shape(&values[one], &others[two]))
+        self.target.with(target, &mut readers.0, |own| {
+            self.golden.with(golden, &mut readers.1, |other| {
+                [false, true]
+                    .into_iter()
+                    .all(|outputs| is_true(&of_kind(own, outputs), &of_kind(other, outputs)))
+            })
         })
     }
 
-    fn fuzzily(&mut self, links: &mut Links) {
-        let (target, golden) = (&self.target.hierarchy, &self.golden.hierarchy);
+    fn fuzzily(&self, links: &mut Links) {
+        let (target, golden) = (&self.target.graph.hierarchy, &self.golden.graph.hierarchy);
+        let readers = &mut Readers::default();
         for index in target.level_order() {
             let node = target.node(index);
             if node.kind == NodeKind::Api {
                 continue;
             }
             let Some(other) = golden.find(&node.name) else { continue };
-            if !self.have_fitting_shapes(index, other) {
+            if !self.have_fitting_shapes(index, other, readers) {
                 continue;
             }
             links.link(index, other);
@@ -137,7 +199,7 @@ impl Matcher<'_> {
                 counted(golden, other, self.generation).into_iter().collect();
             for (key, api) in counted(target, index, self.generation) {
                 if let Some(&partner) = others.get(&key)
-                    && self.have_fitting_shapes(api, partner)
+                    && self.have_fitting_shapes(api, partner, readers)
                 {
                     links.link(api, partner);
                 }
@@ -164,15 +226,7 @@ fn counted(
     .collect()
 }
 
-fn has_same_shape(one: &NodeValue, two: &NodeValue) -> bool {
+fn has_same_shape(one: &Leaf, two: &Leaf) -> bool {
     // A tensor without dimensions and a plain number read alike, and are not.
-    let is_tensor = |value: &NodeValue| value.leaf.kind == ValueKind::Tensor;
-    one.leaf.shape == two.leaf.shape && is_tensor(one) == is_tensor(two)
-}
-
-/// What a value says of its type, as it is written.
-fn type_of(value: &NodeValue) -> Option<String> {
-    use msprobe_dump::read::Json;
-    let json = Json::parse(&value.written).ok()?;
-    json.get("type").and_then(Json::as_str).map(str::to_owned)
+    one.shape == two.shape && one.is_tensor() == two.is_tensor()
 }

@@ -1,12 +1,13 @@
 //! The values of a node, and how files show them.
 
 use std::borrow::Cow;
+use std::fmt::Write;
 use std::sync::Arc;
 
 use msprobe_compare::metrics::round_decimals;
 use msprobe_compare::side::{Leaf, Role, ValueKind, ValueReader, WrittenValue};
 use msprobe_dump::hash::FastMap;
-use msprobe_dump::python_text::{float_repr, push_float, python_str};
+use msprobe_dump::python_text::{push_float, push_repr};
 use msprobe_dump::read::Json;
 use msprobe_dump::write::JsonText;
 
@@ -39,6 +40,8 @@ pub struct Merged {
     pub statistics: [Option<f64>; 4],
     /// The sizes of the whole tensor, where they are known. Files of the reference show those of one rank; ours stand beside.
     pub whole_shape: Option<Vec<u64>>,
+    /// How the parts of ranks stand in it, where that is not one behind the other.
+    pub note: Option<Box<str>>,
 }
 
 impl NodeValue {
@@ -85,16 +88,31 @@ pub struct Showing {
 /// What stands behind the members of each value.
 pub type Extras = [Vec<(&'static str, Extra)>];
 
+/// So many names are compared one by one.
+const FEW: usize = 16;
+
 /// The values shown, of one kind: those of a name that comes again count once.
-pub(crate) fn shown(values: &[NodeValue], outputs: bool) -> Vec<usize> {
+pub(crate) fn shown<'l>(leaves: impl Iterator<Item = &'l Leaf>, outputs: bool) -> Vec<usize> {
+    let mut names: Vec<&str> = Vec::new();
     let mut places: FastMap<&str, usize> = FastMap::default();
     let mut order = Vec::new();
-    for (index, value) in values.iter().enumerate().filter(|(_, value)| value.is_output() == outputs) {
-        match places.get(&*value.leaf.name) {
-            Some(&place) => order[place] = index,
+    for (index, leaf) in leaves.enumerate().filter(|(_, leaf)| (leaf.role == Role::Output) == outputs) {
+        let name = &*leaf.name;
+        let known = if names.len() < FEW {
+            names.iter().position(|known| *known == name)
+        } else {
+            places.get(name).copied()
+        };
+        match known {
+            Some(place) => order[place] = index,
             None => {
-                places.insert(&value.leaf.name, order.len());
+                names.push(name);
                 order.push(index);
+                match names.len() {
+                    ..FEW => {}
+                    FEW => places.extend(names.iter().enumerate().map(|(place, &name)| (name, place))),
+                    more => _ = places.insert(name, more - 1),
+                }
             }
         }
     }
@@ -104,46 +122,69 @@ pub(crate) fn shown(values: &[NodeValue], outputs: bool) -> Vec<usize> {
 impl Showing {
     /// Writes the arguments, or the results, as an object. A key that comes again counts as its last value.
     pub fn write(self, json: &mut JsonText, values: &[NodeValue], extras: &Extras, outputs: bool) {
-        let order = shown(values, outputs);
+        let order = shown(values.iter().map(|value| &value.leaf), outputs);
+        let mut text = String::new();
         json.begin_object();
         for index in order {
             json.key(&values[index].leaf.name);
-            self.write_value(json, &values[index], extras.get(index).map_or(&[], Vec::as_slice));
+            self.write_value(json, &values[index], extras.get(index).map_or(&[], Vec::as_slice), &mut text);
         }
         json.end_object();
     }
 
-    fn write_value(self, json: &mut JsonText, value: &NodeValue, extra: &[(&'static str, Extra)]) {
-        let fields = self.fields(value);
-        let is_null = fields.iter().any(|(key, text)| key == "Max" && text == "null");
+    fn write_value(
+        self,
+        json: &mut JsonText,
+        value: &NodeValue,
+        extra: &[(&'static str, Extra)],
+        text: &mut String,
+    ) {
+        let members = self.members(value);
+        let is_null = members.as_ref().is_none_or(|members| {
+            members.iter().any(|(key, member)| {
+                key == "Max"
+                    && match member {
+                        Json::Null => true,
+                        Json::Text(text) => cleaned(text) == "null",
+                        _ => false,
+                    }
+            })
+        });
         json.begin_object();
         if is_null {
             json.key("value");
             json.string("null");
         } else {
-            for (key, text) in &fields {
+            for (key, member) in members.iter().flatten() {
                 json.key(key);
+                text.clear();
+                self.push_member(text, member);
                 json.string(text);
             }
             // A group of ranks is no number.
             for (key, extra) in extra.iter().filter(|_| value.leaf.kind != ValueKind::Group) {
                 json.key(key);
-                json.string(&match extra {
-                    Extra::Text(text) => cleaned(text),
-                    Extra::Float(number) => self.float(*number),
-                    Extra::Whole(number) => number.to_string(),
-                });
+                text.clear();
+                self.push_extra(text, extra);
+                json.string(text);
             }
         }
         json.end_object();
     }
 
-    /// Keys and texts of the members, in the order the reference gives them.
-    fn fields<'v>(self, value: &'v NodeValue) -> Vec<(Cow<'v, str>, String)> {
-        let Ok(Json::Map(written)) = Json::parse(&value.written) else {
-            // `null`: everything about it is.
-            return vec![("Max".into(), "null".to_owned())];
-        };
+    /// What stands behind the members, as text.
+    pub fn push_extra(self, text: &mut String, extra: &Extra) {
+        match extra {
+            Extra::Text(words) => text.push_str(&cleaned(words)),
+            Extra::Float(number) => self.push_float(text, *number),
+            // Writing to a string does not fail.
+            Extra::Whole(number) => _ = write!(text, "{number}"),
+        }
+    }
+
+    /// The members, in the order the reference gives them; nothing for `null`, of which everything is.
+    fn members<'v>(self, value: &'v NodeValue) -> Option<Vec<(Cow<'v, str>, Json<'v>)>> {
+        let Ok(Json::Map(written)) = Json::parse(&value.written) else { return None };
         let mut members: Vec<(Cow<'v, str>, Json<'v>)> = Vec::with_capacity(written.len() + 6);
         for (key, member) in written {
             match members.iter_mut().find(|(known, _)| *known == key) {
@@ -152,9 +193,8 @@ impl Showing {
             }
         }
         let leaf = &value.leaf;
-        let text = |text: &str| Json::Text(Cow::Owned(text.to_owned()));
-        let file = leaf.data_name.as_deref().unwrap_or("-1");
-        set(&mut members, "data_name", text(file));
+        let text = |text: &'v str| Json::Text(Cow::Borrowed(text));
+        set(&mut members, "data_name", text(leaf.data_name.as_deref().unwrap_or("-1")));
         if self.generation == Generation::Third && !members.iter().any(|(key, _)| key == "requires_grad") {
             members.push(("requires_grad".into(), Json::Null));
         }
@@ -165,7 +205,7 @@ impl Showing {
         }
         if !matches!(leaf.kind, ValueKind::Tensor | ValueKind::None) {
             set(&mut members, "dtype", text(&leaf.dtype));
-            set(&mut members, "shape", text(&leaf.shape.to_string()));
+            set(&mut members, "shape", Json::Text(Cow::Owned(leaf.shape.to_string())));
             if matches!(leaf.kind, ValueKind::Plain | ValueKind::Ellipsis) {
                 let content = members
                     .iter()
@@ -189,7 +229,7 @@ impl Showing {
         }
         let is_group = leaf.kind == ValueKind::Group;
         members.retain(|(key, _)| !self.is_hidden(key, is_group));
-        members.into_iter().map(|(key, member)| (key, self.shown(&member))).collect()
+        Some(members)
     }
 
     fn is_hidden(self, key: &str, is_group: bool) -> bool {
@@ -204,28 +244,27 @@ impl Showing {
         }
     }
 
-    fn shown(self, member: &Json<'_>) -> String {
+    fn push_member(self, text: &mut String, member: &Json<'_>) {
         match member {
-            Json::Text(text) => cleaned(text),
-            Json::Null => "null".to_owned(),
-            Json::Float(number) => self.float(*number),
-            other => python_str(other),
+            Json::Text(words) => text.push_str(&cleaned(words)),
+            Json::Null => text.push_str("null"),
+            Json::Float(number) => self.push_float(text, *number),
+            other => push_repr(text, other),
         }
     }
 
     /// A float as text: six decimals, or six digits and an exponent.
-    fn float(self, number: f64) -> String {
-        let repr = float_repr(number);
-        if number.is_finite() && repr.contains('e') && repr.len() < LONGEST_FLOAT {
-            return with_exponent(number);
-        }
-        match self.generation {
-            Generation::First => {
-                let mut text = String::new();
-                push_float(&mut text, round_decimals(number, DECIMALS));
-                text
-            }
-            Generation::Third => repr,
+    fn push_float(self, text: &mut String, number: f64) {
+        let start = text.len();
+        push_float(text, number);
+        let repr = text.get(start..).unwrap_or_default();
+        let (has_exponent, length) = (repr.contains('e'), repr.len());
+        if number.is_finite() && has_exponent && length < LONGEST_FLOAT {
+            text.truncate(start);
+            push_with_exponent(text, number);
+        } else if self.generation == Generation::First {
+            text.truncate(start);
+            push_float(text, round_decimals(number, DECIMALS));
         }
     }
 }
@@ -238,24 +277,23 @@ fn set<'v>(members: &mut Vec<(Cow<'v, str>, Json<'v>)>, key: &'static str, value
 }
 
 /// `1.230000e-05`, as Python's `%.6e`.
-fn with_exponent(number: f64) -> String {
-    let text = format!("{number:.6e}");
-    let Some((digits, exponent)) = text.split_once('e') else { return text };
+fn push_with_exponent(text: &mut String, number: f64) {
+    let written = format!("{number:.6e}");
+    let Some((digits, exponent)) = written.split_once('e') else { return text.push_str(&written) };
     let (sign, exponent) = match exponent.strip_prefix('-') {
         Some(exponent) => ('-', exponent),
         None => ('+', exponent),
     };
-    format!("{digits}e{sign}{exponent:0>2}")
+    let _ = write!(text, "{digits}e{sign}{exponent:0>2}");
 }
 
 /// A text without what the page of the reference stumbles over; a long decimal number is rounded.
-fn cleaned(text: &str) -> String {
-    let cleaned = if text.contains(['\'', 'N']) {
-        text.replace('\'', "").replace("None", "null")
-    } else {
-        text.to_owned()
-    };
-    rounded(&cleaned).unwrap_or(cleaned)
+fn cleaned(text: &str) -> Cow<'_, str> {
+    if text.bytes().any(|byte| matches!(byte, b'\'' | b'N')) {
+        let cleaned = text.replace('\'', "").replace("None", "null");
+        return rounded(&cleaned).unwrap_or(cleaned).into();
+    }
+    rounded(text).map_or(Cow::Borrowed(text), Cow::Owned)
 }
 
 /// `12.345679%` of `12.3456789%`; nothing for what is no plain number, or is short enough.
@@ -296,8 +334,13 @@ mod tests {
 
     #[test]
     fn numbers_are_shortened_as_the_reference_does() {
-        let first = |number| FIRST.float(number);
-        let third = |number| Showing { generation: Generation::Third, ..FIRST }.float(number);
+        let shown = |showing: Showing, number| {
+            let mut text = String::new();
+            showing.push_float(&mut text, number);
+            text
+        };
+        let first = |number| shown(FIRST, number);
+        let third = |number| shown(Showing { generation: Generation::Third, ..FIRST }, number);
         assert_eq!(
             [first(0.667_524_278_163_909_9), first(1.0), first(-2e-5), first(1e16)],
             ["0.667524", "1.0", "-2.000000e-05", "1.000000e+16"]

@@ -6,12 +6,18 @@ use std::sync::Arc;
 
 use msprobe_compare::Mode;
 use msprobe_compare::metrics::{TensorComparison, compare_tensors};
+use msprobe_compare::pairing::MatchMethod;
 use msprobe_compare::side::{Construct, Role, Side};
-use msprobe_compare::verdict::{self, Allowed, Judgement, RowOrigin, Tolerances, Verdict};
+use msprobe_compare::verdict::{
+    self, Allowed, Asked, AskedRecords, Judgement, RowOrigin, Tolerances, Verdict,
+};
 use msprobe_dump::hash::FastMap;
 use msprobe_report::answer::{Answer, Scope, StepAndRank};
 use msprobe_tables::table::TensorFiles;
 use rayon::prelude::*;
+
+use crate::hierarchy::Hierarchy;
+use crate::matching::{Links, Matching};
 
 /// What is known of a node.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -54,10 +60,61 @@ impl RankAnswer {
     }
 }
 
-/// Judges two ranks.
-pub fn judge(target: &Side, golden: &Side, mode: Mode) -> (Verdict, NodeVerdicts) {
-    let construct = |side: &Side| Construct::read(side.directory()).unwrap_or_default();
-    let constructs = (construct(target), construct(golden));
+/// A dump as the engine sees it, and the module calls its records were made in.
+pub struct Judged {
+    /// Its records.
+    pub side: Side,
+    /// What they were called in.
+    pub construct: Construct,
+}
+
+impl Judged {
+    /// A dump that was read from files, with the construct.json beside it.
+    pub fn from_files(side: Side) -> Judged {
+        let construct = Construct::read(side.directory()).unwrap_or_default();
+        Judged { side, construct }
+    }
+}
+
+/// The pairs a graph was asked for, for the engine; nothing where it finds better ones by itself.
+pub fn asked_records(
+    (own, target): (&Side, &Hierarchy),
+    (other, golden): (&Side, &Hierarchy),
+    links: &Links,
+    matching: &Matching,
+) -> Option<AskedRecords> {
+    let method = match matching {
+        Matching::Exact => return None,
+        Matching::Fuzzy => MatchMethod::Fuzzy,
+        Matching::Mapped(_) => MatchMethod::Mapped,
+    };
+    let partners: FastMap<&str, usize> =
+        other.records.iter().enumerate().map(|(index, record)| (&*record.name, index)).collect();
+    let mut asked = AskedRecords::new();
+    for (index, record) in own.records.iter().enumerate() {
+        let node = target.find(&record.name);
+        let partner = node.and_then(|node| links.to_golden[node as usize]);
+        let partner = partner.and_then(|node| partners.get(&*golden.node(node).name));
+        match (partner, matching) {
+            (Some(&partner), _) => asked.insert(index, Some((partner, method))),
+            (None, Matching::Mapped(names)) if matches!(names.get(&*record.name), Some(None)) => {
+                asked.insert(index, None)
+            }
+            _ => None,
+        };
+    }
+    Some(asked)
+}
+
+/// Judges two ranks, paired as it was asked for.
+pub fn judge(
+    target: &Judged,
+    golden: &Judged,
+    mode: Mode,
+    asked: Option<&AskedRecords>,
+) -> (Verdict, NodeVerdicts) {
+    let constructs = (&target.construct, &golden.construct);
+    let (target, golden) = (&target.side, &golden.side);
     let files = TensorFiles::new(compare_tensors, target.tensor_dir(), golden.tensor_dir());
     let measure = |rows: &[(usize, usize)]| -> Vec<TensorComparison> {
         let pair =
@@ -68,10 +125,10 @@ pub fn judge(target: &Side, golden: &Side, mode: Mode) -> (Verdict, NodeVerdicts
         target,
         golden,
         mode,
-        mapped: &[],
+        asked: asked.map_or(Asked::Nothing, Asked::Records),
         real: HashMap::new(),
         measure: &measure,
-        constructs: (&constructs.0, &constructs.1),
+        constructs,
         stacks: None,
         tolerances: Tolerances::default(),
         noise: &[],

@@ -2,15 +2,15 @@
 
 use rayon::prelude::*;
 
-use crate::compare::{Comparer, Index, NodeResult, worst_of_collection};
+use crate::compare::{Comparer, Index, KnownValues, NodeResult, worst_of_collection};
 use crate::graph::{Graph, NodeReader};
 use crate::hierarchy::NodeIndex;
 use crate::matching::Links;
 use crate::overflow::{OverflowLevel, overflow_level};
 use crate::values::SharedValues;
 
-/// So many nodes are made at a time.
-const PORTION: usize = 2048;
+/// So many nodes are made at a time, while as many are written.
+const PORTION: usize = 1024;
 
 /// The other side, for those who compare.
 #[derive(Clone, Copy)]
@@ -21,6 +21,8 @@ pub struct Against<'g> {
     pub links: &'g Links,
     /// How nodes are compared.
     pub comparer: &'g Comparer,
+    /// Values of the golden graph that were read already.
+    pub known: Option<&'g KnownValues>,
 }
 
 /// A graph that is gone through.
@@ -53,7 +55,8 @@ impl Walk<'_> {
         let partner = self.against.and_then(|it| Some((it, it.links.to_golden[index as usize]?)));
         let (values, result) = match partner {
             Some((against, partner)) => {
-                against.comparer.compare_nodes((self.graph, index), (against.golden, partner), reader)
+                let (target, golden) = ((self.graph, index), (against.golden, partner));
+                against.comparer.compare_nodes(target, golden, against.known, reader)
             }
             None => (self.graph.values(index, reader), NodeResult::default()),
         };
@@ -66,37 +69,51 @@ impl Walk<'_> {
         Shown { index, values, result, overflow }
     }
 
-    /// Shows all nodes to `each`, in this order, with what `make` made of them on any thread. Children that are functions
-    /// must come before what they were put together in.
+    /// Shows all nodes to `each`, in this order, with what `make` made of them on any thread; `make` may take away what
+    /// `each` has no use for. Children that are functions must come before what they were put together in.
     pub fn each<T: Send, E>(
         &self,
         order: &[NodeIndex],
-        make: impl Fn(&Shown) -> T + Sync,
+        make: impl Fn(&mut Shown) -> T + Sync,
         mut each: impl FnMut(Shown, T) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut indexes: Vec<Option<Index>> = vec![None; self.graph.hierarchy.nodes.len()];
-        for portion in order.chunks(PORTION) {
-            let made: Vec<(Shown, T)> = portion
-                .par_iter()
-                .with_min_len(64)
-                .map_init(NodeReader::default, |reader, &index| {
-                    let shown = self.node(index, reader);
-                    let made = make(&shown);
-                    (shown, made)
-                })
-                .collect();
-            for (mut shown, made) in made {
-                let node = self.graph.hierarchy.node(shown.index);
-                if let Some(against) = self.against.filter(|_| node.kind.is_collection()) {
-                    let children = node.children.iter().filter_map(|&child| indexes[child as usize]);
-                    let (task, generation) = (against.comparer.task, against.comparer.generation);
-                    shown.result.index = Some(worst_of_collection(task, generation, children));
+        let mut portions = order.chunks(PORTION);
+        let mut made = portions.next().map(|portion| self.make(portion, &make)).unwrap_or_default();
+        while !made.is_empty() {
+            let mut next = Vec::new();
+            // The next portion is made while this one is written: neither waits for the other for long.
+            rayon::in_place_scope(|scope| {
+                if let Some(portion) = portions.next() {
+                    scope.spawn(|_| next = self.make(portion, &make));
                 }
-                indexes[shown.index as usize] = shown.result.index;
-                each(shown, made)?;
-            }
+                made.drain(..).try_for_each(|(mut shown, made)| {
+                    let node = self.graph.hierarchy.node(shown.index);
+                    if let Some(against) = self.against.filter(|_| node.kind.is_collection()) {
+                        let children = node.children.iter().filter_map(|&child| indexes[child as usize]);
+                        let (task, generation) = (against.comparer.task, against.comparer.generation);
+                        shown.result.index = Some(worst_of_collection(task, generation, children));
+                    }
+                    indexes[shown.index as usize] = shown.result.index;
+                    each(shown, made)
+                })
+            })?;
+            made = next;
         }
         Ok(())
+    }
+
+    fn make<T: Send>(
+        &self,
+        portion: &[NodeIndex],
+        make: &(impl Fn(&mut Shown) -> T + Sync),
+    ) -> Vec<(Shown, T)> {
+        let one = |reader: &mut NodeReader, &index: &NodeIndex| {
+            let mut shown = self.node(index, reader);
+            let made = make(&mut shown);
+            (shown, made)
+        };
+        portion.par_iter().with_min_len(64).map_init(NodeReader::default, one).collect()
     }
 
     /// What peers on other ranks are told about a node.

@@ -108,7 +108,7 @@ proptest! {
         ] {
             let (_one, target) = build(&one, generation);
             let (_two, golden) = build(&two, generation);
-            let links = match_nodes(&target, &golden, &matching, generation);
+            let links = match_nodes(&target, &golden, &matching, generation, None);
             for (index, partner) in links.to_golden.iter().enumerate() {
                 if let Some(partner) = partner {
                     prop_assert_eq!(links.to_target[*partner as usize], Some(index as u32));
@@ -124,7 +124,7 @@ proptest! {
     #[test]
     fn a_dump_matches_itself(entries in construct()) {
         let (_dir, graph) = build(&entries, Generation::First);
-        let links = match_nodes(&graph, &graph, &Matching::Exact, Generation::First);
+        let links = match_nodes(&graph, &graph, &Matching::Exact, Generation::First, None);
         prop_assert!(links.to_golden.iter().enumerate().all(|(at, link)| *link == Some(at as u32)));
     }
 }

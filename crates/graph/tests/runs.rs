@@ -1,95 +1,17 @@
-//! Whole calls on dumps that are not as they should be, and merging of stages.
+//! Whole calls on dumps that are not as they should be, and what is stored of those that are.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-use std::fs;
-use std::path::{Path, PathBuf};
+mod dumps;
 
-use msprobe_graph::merge::classes::Classes;
-use msprobe_graph::merge::{DEFAULT_ORDER, Strategies, Strategy};
+use std::fs;
+use std::path::Path;
+
 use msprobe_graph::names::Generation;
-use msprobe_graph::run::{GraphOutcome, LayerMapping, Options, run};
+use msprobe_graph::run::LayerMapping;
 use msprobe_report::answer::Status;
-use msprobe_report::console::Remembered;
-use msprobe_report::error::CompareError;
-use rusqlite::Connection;
 use serde_json::{Value, json};
 
-fn tensor(value: f64) -> Value {
-    json!({"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2, 2], "Max": value, "Min": -value, "Mean": 0.0,
-        "Norm": value, "requires_grad": false})
-}
-
-/// A dump of calls, each with its parent, what goes in and what comes out.
-fn write_dump(dir: &Path, calls: &[(&str, Option<&str>, f64, f64)]) {
-    fs::create_dir_all(dir).unwrap();
-    let (mut construct, mut data, mut stack) = (json!({}), json!({}), json!({}));
-    for (name, parent, input, output) in calls {
-        construct[name] = json!(parent);
-        data[name] = json!({"input_args": [tensor(*input)], "input_kwargs": {}, "output": [tensor(*output)]});
-        stack[name] = json!([format!("File model.py, line 1, in forward, \n {name}")]);
-    }
-    let dump = json!({"task": "statistics", "level": "mix", "framework": "pytorch", "dump_data_dir": null, "data": data});
-    for (file, value) in [("construct.json", construct), ("dump.json", dump), ("stack.json", stack)] {
-        fs::write(dir.join(file), value.to_string()).unwrap();
-    }
-}
-
-const CALLS: [(&str, Option<&str>, f64, f64); 2] = [
-    ("Torch.a.0.forward", Some("Module.net.Net.forward.0"), 1.0, 2.0),
-    ("Module.net.Net.forward.0", None, 1.0, 2.0),
-];
-
-struct Dirs(tempfile::TempDir);
-
-impl Dirs {
-    fn new() -> Dirs {
-        Dirs(tempfile::tempdir().unwrap())
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn options(&self, generation: Generation, compare: bool) -> Options {
-        Options {
-            generation,
-            target: self.path("target"),
-            golden: compare.then(|| self.path("golden")),
-            output: self.path("out"),
-            layer_mapping: None,
-            fuzzy: false,
-            overflow_check: false,
-            complete_stacks: false,
-            merge: None,
-            as_dump: false,
-        }
-    }
-}
-
-fn call(options: &Options) -> (Result<GraphOutcome, CompareError>, String) {
-    let heard = Remembered::default();
-    let outcome = run(options, &heard, &|_| {});
-    (outcome, heard.said(|_| true).join("\n"))
-}
-
-fn rows(path: &Path, sql: &str) -> Vec<Vec<String>> {
-    let connection = Connection::open(path).unwrap();
-    let mut statement = connection.prepare(sql).unwrap();
-    let columns = statement.column_count();
-    let row = |row: &rusqlite::Row<'_>| {
-        (0..columns)
-            .map(|at| {
-                Ok(match row.get_ref(at)? {
-                    rusqlite::types::ValueRef::Null => "-".to_owned(),
-                    rusqlite::types::ValueRef::Integer(number) => number.to_string(),
-                    rusqlite::types::ValueRef::Real(number) => number.to_string(),
-                    other => other.as_str().unwrap_or("?").to_owned(),
-                })
-            })
-            .collect::<rusqlite::Result<Vec<String>>>()
-    };
-    statement.query_map([], row).unwrap().map(Result::unwrap).collect()
-}
+use self::dumps::{CALLS, Dirs, call, rows, write_dump};
 
 #[test]
 fn a_bad_rank_and_strays_cost_themselves() {
@@ -261,116 +183,102 @@ fn sends_without_results_are_linked_and_missing_peers_do_no_harm() {
     );
 }
 
-fn strategy(rank_size: u32, tp: u32, pp: u32) -> Strategy {
-    Strategy { rank_size, tp, pp, vpp: 1, cp: 1, ep: 1, order: DEFAULT_ORDER.to_owned() }
-}
+/// A layer that is called otherwise on the golden side, and a function one side calls once more.
+const RENAMED: &str = "Net:\n  first: one\n  second: two\n";
 
-/// A stage of two layers, with a head on the last.
-fn write_stage(dir: &Path, base: f64, is_last: bool) {
-    let net = "Module.0.GPT.forward.0";
-    let back = "Module.0.GPT.backward.0";
-    let mut calls = vec![
-        ("Torch.mm.0.forward", Some("Module.0.layers.0.Layer.forward.0"), base, base + 1.0),
-        ("Module.0.layers.0.Layer.forward.0", Some(net), base, base + 1.0),
-        ("Module.0.layers.1.Layer.forward.0", Some(net), base + 1.0, base + 2.0),
-    ];
-    if is_last {
-        calls.push(("Module.0.head.Linear.forward.0", Some(net), base + 2.0, base + 3.0));
-    }
-    calls.extend([
-        (net, None, base, base + 5.0),
-        ("Module.0.layers.1.Layer.backward.0", Some(back), base + 3.0, base + 4.0),
-        ("Module.0.layers.0.Layer.backward.0", Some(back), base + 4.0, base + 5.0),
-        (back, None, base + 3.0, base + 5.0),
-    ]);
-    write_dump(dir, &calls);
+fn write_layers(dir: &Path, names: [&str; 2], output: f64) {
+    let net = "Module.net.Net.forward.0";
+    let layers = names.map(|name| format!("Module.net.{name}.Linear.forward.0"));
+    write_dump(
+        dir,
+        &[
+            (layers[0].as_str(), Some(net), 1.0, 2.0),
+            (layers[1].as_str(), Some(net), 2.0, output),
+            (net, None, 1.0, output),
+        ],
+    );
 }
 
 #[test]
-fn stages_are_put_one_behind_the_other() {
-    let dirs = Dirs::new();
-    write_stage(&dirs.path("target/rank0"), 1.0, false);
-    write_stage(&dirs.path("target/rank1"), 3.0, true);
-    let mut options = dirs.options(Generation::Third, false);
-    options.merge = Some(Strategies { target: strategy(2, 1, 2), golden: None, classes: Classes::default() });
-    let outcome = call(&options).0.unwrap();
-    let db = &outcome.files[0];
-    let children = |name: &str| {
-        let sql = format!("SELECT sub_nodes FROM tb_nodes WHERE node_name = '{name}'");
-        rows(db, &sql)[0][0].clone()
-    };
-    let list = |names: &[&str]| {
-        format!("[{}]", names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", "))
-    };
-    assert_eq!(
-        children("Module.0.GPT.forward.0"),
-        list(&[
-            "Module.0.layers.0.Layer.forward.0",
-            "Module.0.layers.1.Layer.forward.0",
-            "Module.0.layers.2.Layer.forward.0",
-            "Module.0.layers.3.Layer.forward.0",
-            "Module.0.head.Linear.forward.0",
-        ])
-    );
-    assert_eq!(
-        children("Module.0.GPT.backward.0"),
-        list(&[
-            "Module.0.layers.3.Layer.backward.0",
-            "Module.0.layers.2.Layer.backward.0",
-            "Module.0.layers.1.Layer.backward.0",
-            "Module.0.layers.0.Layer.backward.0",
-        ])
-    );
-    assert_eq!(children("Module.0.layers.2.Layer.forward.0"), list(&["Torch.mm_rank1.0.forward"]));
-    let whole =
-        &rows(db, "SELECT input_data, output_data FROM tb_nodes WHERE node_name = 'Module.0.GPT.forward.0'")
-            [0];
-    assert!(whole[0].contains("\"Norm\": \"1.0\"") && whole[1].contains("\"Norm\": \"8.0\""), "{whole:?}");
+fn the_culprit_follows_a_mapping_of_layers() {
+    for generation in [Generation::First, Generation::Third] {
+        let dirs = Dirs::new();
+        write_layers(&dirs.path("target"), ["first", "second"], 7.0);
+        write_layers(&dirs.path("golden"), ["one", "two"], 3.0);
+        fs::write(dirs.path("mapping.yaml"), RENAMED).unwrap();
+        let mut options = dirs.options(generation, true);
+        let answer = call(&options).0.unwrap().answer();
+        assert!(!answer.not_compared.is_empty(), "by name nothing but the whole has a partner");
+        options.layer_mapping = Some(LayerMapping::File(dirs.path("mapping.yaml")));
+        let outcome = call(&options).0.unwrap();
+        let answer = outcome.answer();
+        assert_eq!(outcome.status(), Status::Diverged);
+        assert_eq!(answer.culprit.unwrap().name, "Module.net.second.Linear.forward.0");
+        assert!(answer.not_compared.is_empty(), "{:?}", answer.not_compared);
+    }
 }
 
 #[test]
-fn replicas_have_to_be_as_many() {
+fn the_culprit_follows_fuzzy_matching() {
+    let net = "Module.net.Net.forward.0";
     let dirs = Dirs::new();
-    for rank in 0..2 {
-        write_dump(&dirs.path(&format!("target/rank{rank}")), &CALLS);
-    }
-    write_dump(&dirs.path("golden/rank0"), &CALLS);
+    write_dump(
+        &dirs.path("target"),
+        &[
+            ("Torch.a.3.forward", Some(net), 1.0, 2.0),
+            ("Torch.b.5.forward", Some(net), 2.0, 7.0),
+            (net, None, 1.0, 7.0),
+        ],
+    );
+    write_dump(
+        &dirs.path("golden"),
+        &[
+            ("Torch.a.0.forward", Some(net), 1.0, 2.0),
+            ("Torch.b.0.forward", Some(net), 2.0, 3.0),
+            (net, None, 1.0, 3.0),
+        ],
+    );
     let mut options = dirs.options(Generation::Third, true);
-    let strategies =
-        |golden| Strategies { target: strategy(2, 1, 1), golden: Some(golden), classes: Classes::default() };
-    options.merge = Some(strategies(strategy(1, 1, 1)));
-    assert!(call(&options).0.unwrap_err().message.contains("2 graphs of the target and 1"));
-    options.merge = Some(strategies(strategy(2, 1, 1)));
-    assert!(call(&options).0.unwrap_err().message.contains("rank_size is 2"));
+    options.fuzzy = true;
+    let answer = call(&options).0.unwrap().answer();
+    assert_eq!(answer.culprit.unwrap().name, "Torch.b.5.forward");
+    assert!(answer.not_compared.is_empty(), "{:?}", answer.not_compared);
 }
 
+/// Layers that are computed again in the backward pass stand below nothing in the dump.
 #[test]
-fn experts_and_sequences_are_merged() {
-    let dirs = Dirs::new();
-    for rank in 0..2 {
-        let moe = "Module.moe.MoE.forward.0";
-        let value = 1.0 + f64::from(rank);
-        write_dump(
-            &dirs.path(&format!("target/rank{rank}")),
-            &[
-                ("Module.moe.local_experts.0.MLP.forward.0", Some(moe), value, value),
-                (moe, None, value, value),
-            ],
+fn what_is_computed_again_goes_below_the_backward_call_around_it() {
+    let (net, back) = ("Module.net.decoder.Net.forward.0", "Module.net.decoder.Net.backward.0");
+    let layer = "Module.net.decoder.layers.0.Layer";
+    let [first, again, gradient] =
+        ["forward.0", "forward.1", "backward.1"].map(|call| format!("{layer}.{call}"));
+    let calls = [
+        (first.as_str(), Some(net), 1.0, 2.0),
+        (net, None, 1.0, 2.0),
+        (again.as_str(), None, 1.0, 2.0),
+        (gradient.as_str(), None, 2.0, 1.0),
+        (back, None, 2.0, 1.0),
+    ];
+    let frames = "File /usr/lib/torch/utils/checkpoint.py, line 1, in recompute_fn, \n fn(*args)";
+    for is_recomputed in [true, false] {
+        let dirs = Dirs::new();
+        write_dump(&dirs.path("target"), &calls);
+        if is_recomputed {
+            let stack = dirs.path("target/stack.json");
+            let mut frames_of: Value = serde_json::from_str(&fs::read_to_string(&stack).unwrap()).unwrap();
+            frames_of[again.as_str()] = json!([frames]);
+            fs::write(&stack, frames_of.to_string()).unwrap();
+        }
+        let outcome = call(&dirs.options(Generation::Third, false)).0.unwrap();
+        let parents = rows(
+            &outcome.files[0],
+            "SELECT up_node FROM tb_nodes WHERE node_name LIKE '%Layer%' ORDER BY node_name",
         );
+        let moved = if is_recomputed { back } else { "DefaultModel" };
+        assert_eq!(parents, [[moved], [net], [moved]]);
+        // The older form leaves them where they are.
+        let outcome = call(&dirs.options(Generation::First, false)).0.unwrap();
+        let vis: Value = serde_json::from_str(&fs::read_to_string(&outcome.files[0]).unwrap()).unwrap();
+        assert_eq!(vis["node"][again.as_str()]["upnode"], "DefaultModel");
     }
-    let mut options = dirs.options(Generation::Third, false);
-    let experts = Strategy { ep: 2, ..strategy(2, 1, 1) };
-    options.merge = Some(Strategies { target: experts, golden: None, classes: Classes::default() });
-    let outcome = call(&options).0.unwrap();
-    let names = rows(&outcome.files[0], "SELECT node_name FROM tb_nodes ORDER BY node_order");
-    assert_eq!(names[1][0], "Module.moe.local_experts.1.MLP.forward.0");
-    let sequences = Strategy { cp: 2, ..strategy(2, 1, 1) };
-    options.merge = Some(Strategies { target: sequences, golden: None, classes: Classes::default() });
-    let outcome = call(&options).0.unwrap();
-    let info =
-        rows(&outcome.files[0], "SELECT parallel_merge_info FROM tb_nodes WHERE node_name LIKE '%MoE%'");
-    assert!(
-        info[0][0].contains("context parallelism(CP)") && info[0][0].contains("(1.0 ** 2 + 2.0 ** 2)"),
-        "{info:?}"
-    );
 }

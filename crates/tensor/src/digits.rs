@@ -16,6 +16,23 @@ pub fn push_repr(out: &mut Vec<u8>, value: f64) {
     lay_out(out, shortest);
 }
 
+/// The same, behind a text.
+pub fn push_repr_text(out: &mut String, value: f64) {
+    if !value.is_finite() {
+        out.push_str(not_finite(value));
+        return;
+    }
+    let mut buffer = zmij::Buffer::new();
+    let shortest = buffer.format_finite(value);
+    if (1e-4..1e16).contains(&value.abs()) && !shortest.contains('e') {
+        out.push_str(shortest);
+        return;
+    }
+    let mut laid_out = Vec::with_capacity(32);
+    lay_out(&mut laid_out, shortest.as_bytes());
+    out.extend(laid_out.into_iter().map(char::from));
+}
+
 /// The name of what has no digits.
 pub fn not_finite(value: f64) -> &'static str {
     if value.is_nan() {

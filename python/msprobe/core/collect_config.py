@@ -40,6 +40,21 @@ def resolve(
     """
     if config_path and not isinstance(config_path, str):
         raise MsprobeException(MsprobeException.INVALID_PARAM_ERROR, "config_path must be a string")
+    # The packaged file belongs to whoever installed the package, wherever that is.
+    text = read_config_file(config_path) if config_path else DEFAULT_CONFIG.read_text(encoding="utf-8")
+    return resolve_text(framework, text, config_path or str(DEFAULT_CONFIG), task, dump_path, level, step)
+
+
+def resolve_text(
+    framework: Framework,
+    text: str,
+    shown_path: str,
+    task: str | None = None,
+    dump_path: str | None = None,
+    level: str | None = None,
+    step: list[int | str] | None = None,
+) -> _native.Config:
+    """The same for the text of a file, which messages know as ``shown_path``."""
     overrides = json.dumps(
         {
             "task": _word(task),
@@ -48,14 +63,12 @@ def resolve(
             "step": _steps(step),
         }
     )
-    # The packaged file belongs to whoever installed the package, wherever that is.
-    text = read_config_file(config_path) if config_path else DEFAULT_CONFIG.read_text(encoding="utf-8")
     config, log, refused = _native.resolve_config(text, overrides, framework)
     for severity, line in log:
         (logger.error if severity == "ERROR" else logger.warning)(line)
     if config is None:
         assert refused is not None
-        raise _exception(config_path or str(DEFAULT_CONFIG), *refused)
+        raise _exception(shown_path, *refused)
     return config
 
 

@@ -30,10 +30,17 @@ class Framework(NamedTuple):
     """What the names of its functions begin with, where a scope of a configuration can begin or end."""
     foreign_keys: tuple[tuple[str, str], ...] = ()
     """Keys that configurations of other frameworks have, and whose they are."""
+    tells_autograd: bool = True
+    """Whether records say which tensors require gradients and which calls recompute."""
+    tells_places: bool = True
+    """Whether tensors have ``is_cpu``; if not, ``on_host`` is asked for the elements of each."""
+    measures_singles: bool = False
+    """Whether numbers are measured as 32-bit floats. Complex numbers then have a norm."""
 
 
 class Tensor(Protocol):
-    """What is read of a value of ``Kind.TENSOR``, besides what the adapter's functions say."""
+    """What is read of a value of ``Kind.TENSOR``, besides what the adapter's functions say: ``requires_grad``
+    and ``is_cpu`` only if the framework tells such things."""
 
     @property
     def dtype(self) -> Any:
@@ -132,6 +139,11 @@ class Adapter(Protocol):
         """Where ``GOMP_parallel`` and ``omp_get_max_threads`` are, if the framework computes with OpenMP."""
 
     @property
+    def register_hook(self) -> Callable[[Any, Callable[[Any], None]], object] | None:
+        """Has a function called with the gradient of a tensor, where the tensor's own ``register_hook`` wants
+        something else of it; such a hook stays with a parameter."""
+
+    @property
     def border(self) -> Callable[[Any, int, int], bool] | None:
         """Told of functions that returned an argument unchanged; says whether it takes over the gradient."""
 
@@ -148,7 +160,10 @@ class Adapter(Protocol):
         """What can be measured of a tensor that cannot be read where it lies."""
 
     def on_host(self, tensor: Any, /) -> Any:
-        """The elements in host memory, laid out plainly; none if it has none of its own."""
+        """The elements in host memory, laid out plainly; none if it has none of its own.
+
+        What is returned has a ``dtype``, which may be wider; ``data_ptr`` and ``stride`` take it.
+        """
 
     def measure_on_device(self, tensor: Any, /) -> int | None:
         """Starts computing statistics on the tensor's device; what :meth:`fetch` has at that place later."""

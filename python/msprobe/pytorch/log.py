@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch.distributed
 
 from msprobe.core.common.log import Logger
+from msprobe.core.common.log import log_end as _log_end
 
 
 class RankedLogger(Logger):
@@ -24,11 +25,7 @@ def current_rank() -> int | None:
 
 def log_end() -> None:
     """Says that collection is over, in a box."""
-    text = "msprobe ends successfully."
-    edge = "*" * 76
-    logger.info(edge)
-    logger.info(f"*{text:^{len(edge) - 2}}*")
-    logger.info(edge)
+    _log_end(logger)
 
 
 logger = RankedLogger()

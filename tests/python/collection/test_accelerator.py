@@ -13,9 +13,9 @@ import pytest
 import torch
 
 from msprobe import _native
+from msprobe.core.collection.window import Window
 from msprobe.core.tensor import describe
 from msprobe.pytorch.hooks.adapter import Adapter
-from msprobe.pytorch.hooks.window import Window
 from tests.python.collection import runs
 from tests.python.collection.fake_device import FAKE_DEVICE
 from tests.python.collection.sketches import components_of, read_sketch

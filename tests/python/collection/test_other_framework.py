@@ -58,6 +58,7 @@ class SheetAdapter:
     )
     team = None
     border = None
+    register_hook = None
 
     def __init__(self) -> None:
         self.told: list[tuple[bool, str]] = []

@@ -35,6 +35,7 @@ class Maker:
         self.construct: Json = {}
         self.data: Json = {}
         self.stack: Json = {}
+        self.files: dict[str, tuple[list[int], list[float]]] = {}
 
     def number(self) -> float | int:
         kind = self.random.random()
@@ -90,6 +91,8 @@ class Maker:
         }
         if parameters and self.random.random() < 0.6:
             body["parameters"] = {"weight": self.tensor(), "bias": self.tensor()}
+        if self.mode == "tensor":
+            self.save_tensors(name, body)
         if self.mode != "structure":
             self.data[name] = body
         if self.random.random() < 0.9:
@@ -99,6 +102,32 @@ class Maker:
                 f"File model.py, line {len(self.stack)}, in forward, \n self.{called}(x)",
                 "File train.py, line 9, in <module>, \n main()",
             ][self.random.randrange(2) :]
+
+    def save_tensors(self, name: str, body: Json) -> None:
+        """Gives each tensor a file, as a dump of real data has them."""
+        places = [(f"input.{at}", value) for at, value in enumerate(body["input_args"])]
+        places += [(f"input.{key}", value) for key, value in body["input_kwargs"].items()]
+        places += [(f"output.{at}", value) for at, value in enumerate(body["output"])]
+        places += [(f"parameters.{key}", value) for key, value in body.get("parameters", {}).items()]
+        for place, value in places:
+            nested = (
+                [(f"{place}.{at}", one) for at, one in enumerate(value)] if isinstance(value, list) else []
+            )
+            for full, leaf in nested or [(place, value)]:
+                if leaf and leaf["type"] == "torch.Tensor":
+                    leaf["data_name"] = f"{name}.{full}.pt"
+                    size = math.prod(leaf["shape"])
+                    self.files[leaf["data_name"]] = (
+                        leaf["shape"],
+                        [float(self.number()) for _ in range(size)],
+                    )
+
+    def write_tensors(self, directory: Path) -> None:
+        import torch
+
+        directory.mkdir()
+        for name, (shape, elements) in self.files.items():
+            torch.save(torch.tensor(elements, dtype=torch.float32).reshape(shape), directory / name)
 
     def api(self, parent: str | None, *, backward: bool) -> None:
         name = self.random.choice(APIS)
@@ -148,8 +177,10 @@ class Maker:
                 self.record(name)
             for name in self.gradients:
                 self.data.setdefault(name, {"weight": [self.tensor()], "bias": [self.tensor()]})
-        task = "structure" if self.mode == "structure" else "statistics"
+        task = self.mode if self.mode in ("structure", "tensor") else "statistics"
         directory.mkdir(parents=True)
+        if self.mode == "tensor":
+            self.write_tensors(directory / "dump_tensor_data")
         for file, content in (
             ("construct.json", self.construct),
             ("stack.json", self.stack),
@@ -166,12 +197,38 @@ class Maker:
         ):
             (directory / file).write_text(json.dumps(content))
 
+    def communicate(self, peers: int) -> None:
+        """What ranks say to each other: together, and from each to the next."""
+        group = {"type": "torch.ProcessGroup", "group_ranks": list(range(peers)), "group_id": "g"}
+        after, before = (self.rank + 1) % peers, (self.rank - 1) % peers
+        calls: list[tuple[str, Json]] = [
+            ("all_reduce", {"group": group}),
+            ("send", {"dst": {"type": "int", "value": after}}),
+            ("recv", {"src": {"type": "int", "value": before}}),
+            ("all_reduce", {"group": group}),
+        ]
+        for number, (function, arguments) in enumerate(calls):
+            name = f"Distributed.{function}.{number // 3}.forward"
+            sender = before if function == "recv" else self.rank
+            numbers = dict.fromkeys(("Max", "Min", "Mean", "Norm"), float(sender + 1))
+            tensor = {"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2], **numbers}
+            tensor["requires_grad"] = False
+            if self.mode == "md5":
+                tensor["md5"] = f"{sender:08x}"
+            self.construct[name] = None
+            self.data[name] = {"input_args": [tensor], "input_kwargs": arguments, "output": [tensor]}
+
 
 def write_pair(root: Path, seed: int) -> tuple[Path, Path, str]:
-    """Two dumps that are mostly alike, and what they hold."""
-    mode = ["summary", "summary", "md5", "structure"][seed % 4]
+    """Two dumps that are mostly alike, and what they hold. Some are of two ranks that talk to each other."""
+    mode = "tensor" if seed % 7 == 3 else ["summary", "summary", "md5", "structure"][seed % 4]
     target, golden = root / "target", root / "golden"
-    changes = random.Random(seed + 1_000_000)
-    Maker(seed, 0, changes, mode).make(target)
-    Maker(seed, 0, None, mode).make(golden)
+    has_ranks = seed % 6 == 5 and mode in ("summary", "md5")
+    for rank in range(2 if has_ranks else 1):
+        changes = random.Random(seed + 1_000_000)
+        for side, changed in ((target, changes), (golden, None)):
+            maker = Maker(seed + rank, rank, changed, mode)
+            if has_ranks:
+                maker.communicate(2)
+            maker.make(side / f"rank{rank}" if has_ranks else side)
     return target, golden, mode

@@ -1,21 +1,16 @@
 // A page: its views on tabs. The words above them are in the file itself, for those who read without scripts.
 
+import "../parts/controls.css";
 import "./page.css";
 
 import { button, element } from "../parts/dom";
+import { TimelineView } from "../parts/timeline/view";
+import type { Described, TimelineDescription, View } from "../parts/views";
 import { CHINESE_READER, thousands } from "../parts/words";
 import { CurvesView } from "./curves/view";
 import { TableView } from "./table/view";
-import { TimelineView } from "./timeline/view";
 import { TreeView } from "./tree/view";
-import type {
-  CurvesDescription,
-  Described,
-  TableDescription,
-  TimelineDescription,
-  TreeDescription,
-  View,
-} from "./views";
+import type { CurvesDescription, TableDescription, TreeDescription } from "./views";
 
 // The kinds of views, by the name the page gives them.
 const KINDS: Record<string, ((described: Described, number: number) => View) | undefined> = {

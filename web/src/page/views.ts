@@ -1,19 +1,7 @@
 // What the views of a page have in common, and how they come by their data.
 
 import type { Tone } from "../parts/tones";
-
-// A view of the page, shown on a tab of its own.
-export interface View {
-  readonly body: HTMLElement;
-  // It is in the document now, where it has a size: whenever its tab is opened.
-  shown(): void;
-}
-
-// What the page says of every view: its name and how many things it holds.
-export interface Described {
-  name: string;
-  count: number;
-}
+import type { Described } from "../parts/views";
 
 export interface TableDescription extends Described {
   headers: string[];
@@ -28,15 +16,6 @@ export interface TableDescription extends Described {
 export interface CurvesDescription extends Described {
   xLabel: string;
   xs: number[];
-}
-
-export interface TimelineDescription extends Described {
-  note: string;
-  // Name, length, note, stretches (from, to, tone, label), marks (at, tone, label, detail, whether it is an origin).
-  lanes: [string, number, string, [number, number, Tone, string][], [number, Tone, string, string, 0 | 1][]][];
-  // Lane and mark of both ends, tone, label.
-  links: [number, number, number, number, Tone, string][];
-  legend: [Tone, string][];
 }
 
 export interface TreeDescription extends Described {

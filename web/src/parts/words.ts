@@ -1,4 +1,7 @@
 // What the report says itself, in English and Chinese.
+
+import { language } from "./language";
+
 export const thousands = (count: number): string => count.toLocaleString("en-US");
 const counted = (count: number, word: string): string => `${thousands(count)} ${word}${count === 1 ? "" : "s"}`;
 
@@ -151,5 +154,5 @@ const CHINESE: Words = {
   timelineKeys: "时间线。方向键在标记之间移动，回车显示详情，加减号缩放，0 显示全部，o 跳到下一个源头",
 };
 
-export const CHINESE_READER = typeof navigator !== "undefined" && /^zh/i.test(navigator.language);
+export const CHINESE_READER = language() === "zh";
 export const WORDS: Words = CHINESE_READER ? CHINESE : ENGLISH;

@@ -129,7 +129,8 @@ pub(crate) struct GraphVisualizeArgs {
     #[arg(long, value_name = "ORDER", num_args = 1.., help_heading = "Merging ranks")]
     pub(crate) order: Vec<String>,
 
-    /// Further classes of modules that share tensors: a YAML file with lists under column, row, vocabulary, layers, experts.
+    /// Further classes of modules that share tensors: a YAML file with lists under column, row, vocabulary, gated,
+    /// layers, experts.
     #[arg(long = "class-table", value_name = "FILE", help_heading = "Merging ranks")]
     pub(crate) class_table: Option<PathBuf>,
 

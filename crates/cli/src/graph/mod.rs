@@ -115,18 +115,16 @@ fn layer_mapping(choice: Option<&Option<PathBuf>>) -> Option<LayerMapping> {
 
 fn older_options(args: &GraphArgs) -> Result<Options, CompareError> {
     let config = GraphConfig::read(&args.input_path)?;
+    // What merges ranks came with the newer form of file.
+    let generation = if config.merge.is_some() { Generation::Third } else { Generation::First };
     Ok(Options {
-        // What merges ranks came with the newer form of file.
-        generation: if config.merge.is_some() { Generation::Third } else { Generation::First },
-        target: config.npu_path,
         golden: config.bench_path,
-        output: args.output_path.clone(),
         layer_mapping: layer_mapping(args.layer_mapping.as_ref()),
         fuzzy: args.fuzzy_match,
         overflow_check: args.overflow_check,
         complete_stacks: args.complete_stack,
         merge: config.merge,
-        as_dump: false,
+        ..Options::new(generation, &config.npu_path, &args.output_path)
     })
 }
 
@@ -146,16 +144,13 @@ fn newer_options(args: &GraphVisualizeArgs, console: &dyn Console) -> Result<Opt
         as_dump = false;
     }
     Ok(Options {
-        generation: Generation::Third,
-        target: args.target_path.clone(),
         golden: args.golden_path.clone(),
-        output: args.output_path.clone(),
         layer_mapping: layer_mapping(args.layer_mapping.as_ref()),
         fuzzy: args.fuzzy_match,
         overflow_check: args.overflow_check,
-        complete_stacks: true,
         merge,
         as_dump,
+        ..Options::new(Generation::Third, &args.target_path, &args.output_path)
     })
 }
 

@@ -149,6 +149,8 @@ pub struct Leaf {
     pub role: Role,
     /// What kind of value it is.
     pub kind: ValueKind,
+    /// What it says of its type, where it is an object that does.
+    pub type_name: Option<Arc<str>>,
     /// What the dtype cell shows: how its framework calls the type of its elements, or the class of an argument.
     pub dtype: Arc<str>,
     /// The type of its elements, if it is a tensor of one we know.

@@ -1,5 +1,6 @@
 //! From dump.json or debug.json to a side.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -99,12 +100,20 @@ fn unreadable(path: &Path, damage: &Damage) -> Option<ReadError> {
 struct Parser {
     side: Side,
     texts: Texts,
-    /// Rows of each record until all are known: a record can be repeated, and its last value counts.
-    pending: Vec<(Arc<str>, Vec<Leaf>, u64)>,
+    /// Records as they were met. A record can be repeated: then its last rows count, and the earlier ones are left behind.
+    pending: Vec<Pending>,
     positions: FastMap<Arc<str>, usize>,
     /// Names that stand more than once, and what is under them besides the last value.
     repeated: FastSet<Box<str>>,
     earlier: FastMap<Box<str>, Earlier>,
+}
+
+/// A record that was kept.
+struct Pending {
+    name: Arc<str>,
+    /// Where its rows stand among those of the side.
+    rows: Range<usize>,
+    rest: u64,
 }
 
 /// A record that was read.
@@ -193,14 +202,19 @@ impl Parser {
             self.side.fault = fault;
             return;
         }
-        match self.positions.get(&name) {
-            Some(&position) => {
-                self.repeated.insert((*name).into());
-                self.pending[position] = (name, rows, rest);
+        let known = self.positions.get(&name).copied();
+        let record = known.unwrap_or(self.pending.len()) as u32;
+        let start = self.side.rows.len();
+        self.side.rows.extend(rows.into_iter().map(|row| Leaf { record, ..row }));
+        let kept = Pending { name, rows: start..self.side.rows.len(), rest };
+        match known {
+            Some(position) => {
+                self.repeated.insert((*kept.name).into());
+                self.pending[position] = kept;
             }
             None => {
-                self.positions.insert(name.clone(), self.pending.len());
-                self.pending.push((name, rows, rest));
+                self.positions.insert(kept.name.clone(), self.pending.len());
+                self.pending.push(kept);
             }
         }
     }
@@ -223,14 +237,23 @@ impl Parser {
             };
             return Err(CompareError::new(Code::InvalidData, message));
         }
-        self.side.records.reserve_exact(self.pending.len());
-        self.side.rows.reserve_exact(self.pending.iter().map(|(_, rows, _)| rows.len()).sum());
-        for (index, (name, rows, rest)) in self.pending.into_iter().enumerate() {
-            let start = self.side.rows.len();
-            self.side.rows.extend(rows.into_iter().map(|row| Leaf { record: index as u32, ..row }));
-            let earlier = self.earlier.get(&*name).copied().unwrap_or_default();
-            self.side.records.push(Record { name, rows: start..self.side.rows.len(), rest, earlier });
+        if !self.repeated.is_empty() {
+            self.put_rows_in_order();
         }
+        let earlier = |name: &str| self.earlier.get(name).copied().unwrap_or_default();
+        let record = |Pending { name, rows, rest }| Record { earlier: earlier(&name), name, rows, rest };
+        self.side.records = self.pending.into_iter().map(record).collect();
         Ok(self.side)
+    }
+
+    /// Leaves out rows of what was repeated, and puts those that count where their record stands.
+    fn put_rows_in_order(&mut self) {
+        let mut rows: Vec<Option<Leaf>> = std::mem::take(&mut self.side.rows).into_iter().map(Some).collect();
+        for record in &mut self.pending {
+            let start = self.side.rows.len();
+            let own = rows.get_mut(record.rows.clone()).unwrap_or_default();
+            self.side.rows.extend(own.iter_mut().filter_map(Option::take));
+            record.rows = start..self.side.rows.len();
+        }
     }
 }

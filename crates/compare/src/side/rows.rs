@@ -146,7 +146,8 @@ impl<'a> Rows<'a> {
 
     /// The name of a row; lists of gradients are not numbered.
     fn name_of(&self, at: &Place<'_>) -> String {
-        let mut name = self.name.to_owned();
+        let mut name = String::with_capacity(self.name.len() + 24);
+        name.push_str(self.name);
         if self.values_of == ValuesOf::Gradients {
             at.push_keys(&mut name);
         } else {
@@ -215,6 +216,7 @@ impl<'a> Rows<'a> {
             record: 0,
             role: self.role(section),
             kind: ValueKind::None,
+            type_name: None,
             dtype: none,
             element: None,
             stored_dtype: None,
@@ -261,6 +263,7 @@ impl<'a> Rows<'a> {
         let mut text =
             |written: Option<Written<'_>>| written.and_then(Written::text).map(|text| texts.get(&text));
         let (stored_dtype, recorded_md5) = (text(value.stored_dtype), text(value.checksum));
+        let type_name = text(value.type_name);
         let unmeasured = text(value.unmeasured.or(value.unwritten));
         let has_checksum = recorded_md5.as_ref().is_some_and(|md5| !md5.is_empty());
         let md5 = match (value.dtype, value.value) {
@@ -285,6 +288,8 @@ impl<'a> Rows<'a> {
             record: 0,
             role: self.role(section),
             kind: described.kind,
+            is_array: type_name.as_deref() == Some("numpy.ndarray"),
+            type_name,
             dtype: described.dtype,
             element: described.element,
             stored_dtype,
@@ -299,7 +304,6 @@ impl<'a> Rows<'a> {
             has_checksum,
             unmeasured,
             is_meta: value.layout.and_then(Written::text).as_deref() == Some("meta"),
-            is_array: value.type_name.and_then(Written::text).as_deref() == Some("numpy.ndarray"),
         }
     }
 }

@@ -9,6 +9,7 @@ use std::hash::{Hash, Hasher};
 use msprobe_dump::hash::{FastHasher, FastMap, FastSet};
 use msprobe_dump::names::{Direction, ModulePass, RecordName, is_of_module, segments};
 
+use super::AskedRecords;
 use super::errors::{self, Measure, Weights};
 use super::sequence::common_course;
 use super::tolerance::Precision;
@@ -73,35 +74,49 @@ pub(super) struct Alignment {
     pub(super) only_golden: Vec<usize>,
 }
 
-/// Pairs the records of two runs. `mapped` gives the golden record of a target record where rows were mapped.
+/// Pairs the records of two runs. What was asked for comes first.
 pub(super) fn align(
     target: &Side,
     golden: &Side,
     constructs: (&Construct, &Construct),
-    mapped: &HashMap<usize, (usize, MatchMethod)>,
+    asked: &AskedRecords,
 ) -> Alignment {
     let target_calls = Calls::of(target, constructs.0);
     let golden_calls = Calls::of(golden, constructs.1);
     let by_name = golden.records_by_name();
     let shifted = shifted_bases(&target_calls, &golden_calls);
-    let mut aligned = if shifted.is_empty() || !mapped.is_empty() {
+    let mut aligned = if shifted.is_empty() || !asked.is_empty() {
         HashMap::new()
     } else {
         align_shifted(&target_calls, &golden_calls, &shifted)
     };
     let mut shifted = shifted;
-    if mapped.is_empty() {
+    if asked.is_empty() {
         follow_values(target, golden, (&target_calls, &golden_calls), &mut shifted, &mut aligned);
     }
     let unwrapped = pair_without_wrappers(target, golden);
     let mut taken = vec![false; golden.records.len()];
     let mut partners = vec![None; target.records.len()];
+    let mut take = |record: usize, found: Option<(usize, MatchMethod)>| {
+        if let Some((partner, method)) = found
+            && !std::mem::replace(&mut taken[partner], true)
+        {
+            partners[record] = Some(RecordPair { target: record, golden: partner, method });
+        }
+    };
+    let same_name = |record: usize| by_name.get(&*target.records[record].name).copied();
+    for record in 0..target.records.len() {
+        if let Some(&Some((partner, method))) = asked.get(&record) {
+            let method = if same_name(record) == Some(partner) { MatchMethod::Exact } else { method };
+            take(record, Some((partner, method)));
+        }
+    }
     for (record, name) in target_calls.names.iter().enumerate() {
-        let same_name = by_name.get(&*target.records[record].name).copied();
-        let partner = if let Some(&(partner, method)) = mapped.get(&record) {
-            let method = if same_name == Some(partner) { MatchMethod::Exact } else { method };
-            Some((partner, method))
-        } else if shifted.contains(name.base) {
+        if asked.contains_key(&record) {
+            continue;
+        }
+        let same_name = same_name(record);
+        let partner = if shifted.contains(name.base) {
             let partner = match name.pass {
                 Pass::Forward => aligned.get(&record).copied(),
                 _ => target_calls
@@ -118,11 +133,7 @@ pub(super) fn align(
             let without_wrappers = || Some((*unwrapped.get(&record)?, MatchMethod::Unwrapped));
             same_name.map(|partner| (partner, MatchMethod::Exact)).or_else(without_wrappers)
         };
-        if let Some((partner, method)) = partner
-            && !std::mem::replace(&mut taken[partner], true)
-        {
-            partners[record] = Some(RecordPair { target: record, golden: partner, method });
-        }
+        take(record, partner);
     }
     Alignment {
         only_target: (0..partners.len()).filter(|&record| partners[record].is_none()).collect(),

@@ -59,8 +59,15 @@ impl<'a> Limits<'a> {
         Limits { tolerances, noise }
     }
 
-    /// What may count of the error of a golden row. An error of which only a part counts may be as many times larger.
-    pub(super) fn of(&self, golden_row: usize, precision: Precision, conditioning: Conditioning) -> Limit {
+    /// What may count of the error of a golden row, whose elements are sums of so many terms. An error of which only a
+    /// part counts may be as many times larger.
+    pub(super) fn of(
+        &self,
+        golden_row: usize,
+        precision: Precision,
+        conditioning: Conditioning,
+        terms: f64,
+    ) -> Limit {
         if self.tolerances.is_asked(precision) {
             return Limit { tolerated: self.tolerances.of(precision), origin: LimitOrigin::Asked };
         }
@@ -70,12 +77,23 @@ impl<'a> Limits<'a> {
                 origin: LimitOrigin::Noise,
             },
             _ => Limit {
-                tolerated: conditioning.tolerated(self.tolerances.of(precision), precision),
+                tolerated: conditioning
+                    .tolerated(self.tolerances.of(precision) * widened_by_terms(terms, precision), precision),
                 origin: LimitOrigin::Rounding,
             },
         }
     }
 }
+
+/// Rounding of a sum grows with the root of the number of its terms. Up to [`USUAL_TERMS`] that is within the tolerance of
+/// the dtype; a million terms nobody adds one after the other, so it ends there. Coarse types are summed in float32, where
+/// this is far below their own step.
+fn widened_by_terms(terms: f64, precision: Precision) -> f64 {
+    if precision.is_coarse() { 1.0 } else { (terms / USUAL_TERMS).sqrt().clamp(1.0, 4.0) }
+}
+
+/// Terms of the sums the tolerances by dtype are made for: rows of the widest matrix products.
+const USUAL_TERMS: f64 = 65_536.0;
 
 /// What an operation makes of rounding in what it gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -203,6 +221,19 @@ fn high_quantile(mut values: Vec<f64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_sums_may_be_further_apart_but_not_without_end() {
+        let tolerances = Tolerances::default();
+        let limits = Limits::new(&tolerances, None);
+        let of = |precision, terms| limits.of(0, precision, Conditioning::Good, terms).tolerated;
+        let usual = tolerances.of(Precision::Single);
+        assert_eq!(of(Precision::Single, 0.0), usual);
+        assert_eq!(of(Precision::Single, USUAL_TERMS), usual);
+        assert_eq!(of(Precision::Single, 4.0 * USUAL_TERMS), 2.0 * usual);
+        assert_eq!(of(Precision::Single, f64::INFINITY), 4.0 * usual);
+        assert_eq!(of(Precision::Brain, f64::INFINITY), tolerances.of(Precision::Brain));
+    }
 
     #[test]
     fn one_outlier_among_many_is_no_quantile_and_among_few_it_is() {

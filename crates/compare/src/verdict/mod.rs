@@ -149,6 +149,20 @@ pub struct NoiseRun<'a> {
     pub measure: &'a Measure<'a>,
 }
 
+/// Pairs that were asked for. Records nothing is said of are paired by name then.
+#[derive(Debug, Clone, Copy)]
+pub enum Asked<'a> {
+    /// None: records are paired here, by whatever tells that they are the same call.
+    Nothing,
+    /// Values, one by one.
+    Values(&'a [RowPair]),
+    /// Whole records of the target; their values are paired by place.
+    Records(&'a AskedRecords),
+}
+
+/// For records of the target their partners and how those were found, or that they have none.
+pub type AskedRecords = HashMap<usize, Option<(usize, MatchMethod)>>;
+
 /// What a verdict is made of.
 pub struct Input<'a> {
     /// The run in question.
@@ -157,8 +171,8 @@ pub struct Input<'a> {
     pub golden: &'a Side,
     /// What is compared.
     pub mode: Mode,
-    /// Rows paired by a mapping of the user; others are paired by name here.
-    pub mapped: &'a [RowPair],
+    /// Pairs that were asked for.
+    pub asked: Asked<'a>,
     /// Real data of pairs of rows.
     pub real: HashMap<(usize, usize), TensorComparison>,
     /// Measures real data of pairs of rows that are not in `real`.
@@ -190,24 +204,20 @@ pub fn judge(input: Input<'_>) -> Judgement {
     let noise = (!input.noise.is_empty()).then(|| measure_noise(&input));
     let noise_runs = input.noise.len();
     let Input {
-        target,
-        golden,
-        mode,
-        mapped,
-        mut real,
-        measure,
-        constructs,
-        stacks,
-        tolerances,
-        allowed,
-        ..
+        target, golden, mode, asked, mut real, measure, constructs, stacks, tolerances, allowed, ..
     } = input;
-    let alignment = align::align(target, golden, constructs, &mapped_records(target, golden, mapped));
-    let rows: Vec<RowPairs> = if mapped.is_empty() {
-        alignment.pairs.par_iter().map(|&pair| rows_of_pair(target, golden, pair)).collect()
-    } else {
-        let mut rows = rows_as_mapped(target, mapped, target.records.len());
-        alignment.pairs.iter().map(|pair| std::mem::take(&mut rows[pair.target])).collect()
+    let asked_records = match asked {
+        Asked::Nothing => &AskedRecords::new(),
+        Asked::Values(pairs) => &mapped_records(target, golden, pairs),
+        Asked::Records(records) => records,
+    };
+    let alignment = align::align(target, golden, constructs, asked_records);
+    let rows: Vec<RowPairs> = match asked {
+        Asked::Values(pairs) if !pairs.is_empty() => {
+            let mut rows = rows_as_mapped(target, pairs, target.records.len());
+            alignment.pairs.iter().map(|pair| std::mem::take(&mut rows[pair.target])).collect()
+        }
+        _ => alignment.pairs.par_iter().map(|&pair| rows_of_pair(target, golden, pair)).collect(),
     };
     if mode == Mode::All {
         let missing: Vec<(usize, usize)> =
@@ -281,7 +291,7 @@ fn measure_noise(input: &Input<'_>) -> Noise {
     let (golden, mode) = (input.golden, input.mode);
     let of_run = |run: &NoiseRun<'_>| -> RowResults {
         let constructs = (run.construct, input.constructs.1);
-        let alignment = align::align(run.side, golden, constructs, &HashMap::new());
+        let alignment = align::align(run.side, golden, constructs, &AskedRecords::new());
         let rows: Vec<RowPairs> =
             alignment.pairs.par_iter().map(|&pair| rows_of_pair(run.side, golden, pair)).collect();
         let mut real = HashMap::new();
@@ -314,7 +324,7 @@ fn has_parameters(side: &Side, record: usize) -> bool {
 }
 
 /// The golden record most rows of a target record were mapped to, and how.
-fn mapped_records(target: &Side, golden: &Side, mapped: &[RowPair]) -> HashMap<usize, (usize, MatchMethod)> {
+fn mapped_records(target: &Side, golden: &Side, mapped: &[RowPair]) -> AskedRecords {
     let mut votes: HashMap<usize, HashMap<usize, (usize, MatchMethod)>> = HashMap::new();
     for pair in mapped {
         if let Ok(other) = pair.golden {
@@ -332,7 +342,7 @@ fn mapped_records(target: &Side, golden: &Side, mapped: &[RowPair]) -> HashMap<u
         let best = |&(record, (count, _)): &(usize, (usize, MatchMethod))| (count, std::cmp::Reverse(record));
         votes.into_iter().max_by_key(best).map(|(record, (_, method))| (record, method))
     };
-    votes.into_iter().filter_map(|(record, votes)| Some((record, most(votes)?))).collect()
+    votes.into_iter().map(|(record, votes)| (record, most(votes))).collect()
 }
 
 /// Rows of a pair of records as they were mapped one by one.

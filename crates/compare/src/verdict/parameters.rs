@@ -87,6 +87,33 @@ impl<'a> SummedGradients<'a> {
         let incoming = self.incoming.get(CallName::of(record).base).copied();
         incoming.map_or(0.0, |incoming| size_of_sum(incoming, gradient))
     }
+
+    /// How many terms each element of a gradient is a sum of: one for each token, or place of a convolution.
+    pub(super) fn terms(&self, record: &str, gradient: &Leaf) -> f64 {
+        let incoming = self.incoming.get(CallName::of(record).base);
+        let first = gradient.shape.sizes().and_then(|sizes| sizes.first().copied());
+        match (incoming, first) {
+            (Some((_, elements)), Some(first)) if first > 0 => (elements / first as f64).max(1.0),
+            _ => 1.0,
+        }
+    }
+}
+
+/// About how many terms each element of a result of a call is a sum of, at least one: those of a reduction, or the inner
+/// dimension of a product, which the sizes of both factors and of the result tell.
+pub(super) fn terms_of_sum(values: &[Leaf], result: &Leaf) -> f64 {
+    let Some(made) = result.shape.elements().filter(|count| *count > 0.0) else { return 1.0 };
+    let mut largest = [0.0_f64; 2];
+    for leaf in values.iter().filter(|leaf| matches!(leaf.role, Role::Input | Role::Parameters)) {
+        let count = leaf.shape.elements().filter(|_| leaf.is_tensor()).unwrap_or_default();
+        if count > largest[0] {
+            largest = [count, largest[0]];
+        } else if count > largest[1] {
+            largest[1] = count;
+        }
+    }
+    let [first, second] = largest;
+    (first / made).max((first * second / made).sqrt()).max(1.0)
 }
 
 /// As [`SummedGradients::natural_size`], of the backward of one call.
@@ -152,4 +179,40 @@ pub(super) fn fingerprint(leaf: &Leaf) -> Fingerprint<'_> {
         other => other.number().map_or(u64::MAX, f64::to_bits),
     });
     (&leaf.shape, bits, leaf.md5.as_deref())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::console::Silent;
+    use crate::side::{Which, read_side};
+
+    /// About how many terms the result of a call with these shapes is a sum of.
+    fn terms(inputs: &[&str], output: &str) -> f64 {
+        let tensor = |shape: &str| {
+            format!(
+                r#"{{"type": "torch.Tensor", "dtype": "torch.float32", "shape": {shape}, "Max": 1.0, "Min": 0.0, "Mean": 0.5, "Norm": 2.0}}"#
+            )
+        };
+        let inputs: Vec<String> = inputs.iter().map(|shape| tensor(shape)).collect();
+        let text = format!(
+            r#"{{"task": "statistics", "data": {{"Torch.f.0.forward": {{"input_args": [{}], "output": [{}]}}}}}}"#,
+            inputs.join(", "),
+            tensor(output)
+        );
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("dump.json");
+        std::fs::write(&path, text).unwrap();
+        let side = read_side(&path, Which::Golden, &Silent).unwrap();
+        terms_of_sum(&side.rows, side.rows.last().unwrap())
+    }
+
+    #[test]
+    fn shapes_tell_how_long_sums_are() {
+        assert_eq!(terms(&["[6, 500]", "[40, 500]", "[40]"], "[6, 40]"), 500.0);
+        assert_eq!(terms(&["[2, 3, 500]", "[500, 7]"], "[2, 3, 7]"), 500.0);
+        assert_eq!(terms(&["[1000, 30]"], "[]"), 30_000.0);
+        assert_eq!(terms(&["[1000, 30]"], "[1000, 30]"), 1.0);
+        assert_eq!(terms(&[], "[0]"), 1.0);
+    }
 }

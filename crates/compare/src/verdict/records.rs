@@ -12,7 +12,7 @@ use super::functions::{chooses, is_uninitialised, tells_of_the_machine};
 use super::gaps::{Gap, GapKind, Gaps};
 use super::limits::{Conditioning, Limit, LimitOrigin, Limits};
 use super::not_comparable::{is_made_in_another_way, tell_what_is_made_in_another_way};
-use super::parameters::{SummedGradients, attach_parameter_gradients, natural_size_of_sum};
+use super::parameters::{SummedGradients, attach_parameter_gradients, natural_size_of_sum, terms_of_sum};
 use super::scale::{Scale, other_float};
 use super::tolerance::Precision;
 use super::update::Update;
@@ -341,7 +341,12 @@ impl Judge<'_> {
         let pass =
             if self.update.has(judged.pair.golden, golden_name) { Pass::Backward } else { judged.pass };
         let conditioning = Conditioning::of(pass, operation, target.role, self.after_jump);
-        let limit = dumps.limits.of(other, precision, conditioning);
+        let terms = match (judged.pass, target.role) {
+            (Pass::ParametersGrad, _) => self.sums.terms(golden_name, golden),
+            (_, Role::Output) => terms_of_sum(dumps.golden.rows_of(judged.pair.golden), golden),
+            _ => 1.0,
+        };
+        let limit = dumps.limits.of(other, precision, conditioning, terms);
         let compared = errors::compare_values(
             target,
             golden,

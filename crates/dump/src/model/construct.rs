@@ -61,6 +61,18 @@ impl Construct {
         }
     }
 
+    /// Of records and the module calls they were made in.
+    pub fn of<'a>(records: impl IntoIterator<Item = (&'a str, Option<&'a str>)>) -> Construct {
+        let mut construct = Construct::default();
+        for (name, parent) in records {
+            construct.has_records = true;
+            if let Some(parent) = parent {
+                construct.parents.insert(name.into(), parent.into());
+            }
+        }
+        construct
+    }
+
     /// A file that could not be read at all.
     pub fn unreadable(problem: ReadError) -> Construct {
         Construct { problem: Some(problem), ..Construct::default() }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::BYTE_ORDER_MARK;
+use super::text::text_of;
 
 /// Deeper nesting is refused: nothing that was collected needs it, and recursion must end.
 const MAX_DEPTH: usize = 128;
@@ -203,7 +204,7 @@ impl<'a> Parser<'a> {
         loop {
             match self.peek() {
                 Some(b'"') => {
-                    let text = String::from_utf8_lossy(&self.text[start..self.position]);
+                    let text = text_of(&self.text[start..self.position]);
                     self.position += 1;
                     return Ok(text);
                 }

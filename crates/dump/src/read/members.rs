@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use msprobe_tensor::files::{Links, open_regular};
@@ -71,6 +71,8 @@ pub struct Members {
     entered: &'static str,
     has_entered: bool,
     place: Position,
+    /// Whether more than the object may stand in the file.
+    is_part: bool,
 }
 
 /// A member in the window.
@@ -109,9 +111,20 @@ impl Members {
                 entered,
                 has_entered: false,
                 place: Position::Start,
+                is_part: false,
             }),
             Err(error) => Err(ReadError { path, kind: error.into() }),
         }
+    }
+
+    /// The same for an object inside of the file, which begins at this byte. What comes behind it is left alone.
+    pub fn open_at(path: &Path, entered: &'static str, offset: u64) -> Result<Members, ReadError> {
+        let mut members = Members::open(path, entered)?;
+        if let Err(error) = members.file.seek(SeekFrom::Start(offset)) {
+            return Err(ReadError { path: members.path, kind: error.into() });
+        }
+        (members.before, members.is_part) = (offset, true);
+        Ok(members)
     }
 
     /// The next member, or nothing after the last one.
@@ -212,6 +225,7 @@ impl Members {
                 (Position::Start, Some(_)) => return Err(self.syntax("no object")),
                 (Position::Start, None) => return Err(self.syntax("an empty file")),
                 (Position::End, None) => return Ok(None),
+                (Position::End, Some(_)) if self.is_part => return Ok(None),
                 (Position::End, Some(_)) => return Err(self.syntax("text after the object")),
                 (_, None) => return Err(self.syntax("end of file in an object")),
                 (Position::Outer(_), Some(b'}')) => {

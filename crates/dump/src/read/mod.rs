@@ -9,6 +9,7 @@ mod pull;
 mod strays;
 #[cfg(test)]
 mod tests;
+mod text;
 
 use std::io;
 use std::path::PathBuf;

@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 
+use super::text::text_of;
+
 /// Deeper nesting is refused when values are skipped.
 const MAX_DEPTH: usize = 128;
 
@@ -121,12 +123,8 @@ impl<'a> Pull<'a> {
             return self.error("not a string");
         }
         let start = self.position;
-        self.skip_text()?;
-        let inside = &self.text[start + 1..self.position - 1];
-        if !inside.contains(&b'\\') {
-            // Nearly always it is what it should be, and that is told faster than what is not.
-            let text = std::str::from_utf8(inside).map(Cow::Borrowed);
-            return Ok(text.unwrap_or_else(|_| String::from_utf8_lossy(inside)));
+        if !self.skip_text()? {
+            return Ok(text_of(&self.text[start + 1..self.position - 1]));
         }
         match super::Json::parse(&self.text[start..self.position]) {
             Ok(super::Json::Text(text)) => Ok(text),
@@ -166,7 +164,9 @@ impl<'a> Pull<'a> {
         let mut depth = 0_usize;
         loop {
             match self.peek() {
-                Some(b'"') => self.skip_text()?,
+                Some(b'"') => {
+                    self.skip_text()?;
+                }
                 Some(b'{' | b'[') => {
                     self.position += 1;
                     depth += 1;
@@ -206,16 +206,21 @@ impl<'a> Pull<'a> {
         start
     }
 
-    fn skip_text(&mut self) -> Result<(), PullError> {
+    /// Goes behind a string and tells whether there is an escape in it.
+    fn skip_text(&mut self) -> Result<bool, PullError> {
         self.position += 1;
+        let mut has_escapes = false;
         loop {
             let rest = &self.text[self.position..];
             match rest.iter().position(|&byte| byte == b'"' || byte == b'\\') {
                 Some(at) if rest[at] == b'"' => {
                     self.position += at + 1;
-                    return Ok(());
+                    return Ok(has_escapes);
                 }
-                Some(at) if at + 1 < rest.len() => self.position += at + 2,
+                Some(at) if at + 1 < rest.len() => {
+                    has_escapes = true;
+                    self.position += at + 2;
+                }
                 _ => return self.error("end of text in a string"),
             }
         }

@@ -113,6 +113,28 @@ impl JsonText {
         self.text.push_str(value);
     }
 
+    /// A text for members of the object that is open here, to be written elsewhere and put in by
+    /// [`JsonText::add_members`]. No comma stands before the first members of an object. The memory of `room` is used,
+    /// whatever stands in it.
+    #[must_use]
+    pub fn for_members(&self, are_first: bool, mut room: String) -> JsonText {
+        room.clear();
+        JsonText {
+            text: room,
+            depth: self.depth + self.level,
+            level: 0,
+            fresh: are_first,
+            keyed: false,
+            ..*self
+        }
+    }
+
+    /// Puts in members that were written elsewhere, in a text of [`JsonText::for_members`].
+    pub fn add_members(&mut self, members: &str) {
+        self.text.push_str(members);
+        self.fresh &= members.is_empty();
+    }
+
     /// Bytes so far.
     pub fn len(&self) -> usize {
         self.text.len()
@@ -315,6 +337,35 @@ mod tests {
                     .map(|(key, item)| line(format!("{}: {}", string(key), naive(item, depth + 1))));
                 format!("{{{}{last}}}", lines.collect::<Vec<_>>().join(","))
             }
+        }
+    }
+
+    #[test]
+    fn members_may_be_written_elsewhere() {
+        for empty in [JsonText::indented(4), JsonText::on_one_line(), JsonText::new(2)] {
+            let (mut whole, mut pieces) = (empty.clone(), empty);
+            for text in [&mut whole, &mut pieces] {
+                text.begin_object();
+                text.key("outer");
+                text.begin_object();
+            }
+            for (at, name) in ["a", "b", "c"].into_iter().enumerate() {
+                let write = |text: &mut JsonText| {
+                    text.key(name);
+                    text.begin_array();
+                    text.int(at as i128);
+                    text.end_array();
+                };
+                write(&mut whole);
+                let mut members = pieces.for_members(at == 0, "an old text".to_owned());
+                write(&mut members);
+                pieces.add_members(&members.finish());
+            }
+            for text in [&mut whole, &mut pieces] {
+                text.end_object();
+                text.end_object();
+            }
+            assert_eq!(pieces.finish(), whole.finish());
         }
     }
 

@@ -29,6 +29,9 @@ pub(crate) fn framework() -> Framework {
         tensor_format: TensorFormat::Pt,
         api_prefixes: prefixes.map(str::to_owned).to_vec(),
         foreign_keys: Vec::new(),
+        tells_autograd: true,
+        tells_places: true,
+        measures_singles: false,
     }
 }
 

@@ -48,7 +48,7 @@ impl Comparer {
             .zip(&tensors)
             .map(|(pair, tensor)| JudgedRow {
                 target: &pair.target.leaf,
-                golden: pair.golden_leaf(),
+                golden: pair.golden,
                 tensor: tensor.as_ref(),
             })
             .collect();
@@ -65,7 +65,7 @@ impl Comparer {
                 Mode::All => tensor_fields(tensors[at].as_ref()),
             };
             let agree =
-                pair.golden.is_some_and(|golden| golden.leaf.requires_grad == pair.target.leaf.requires_grad);
+                pair.golden.is_some_and(|golden| golden.requires_grad == pair.target.leaf.requires_grad);
             let agree = if agree { "True" } else { "False" };
             fields.push(("Requires_grad Consistent", Extra::Text(agree.into())));
             fields.push(("Result", Extra::Text(verdicts[at].grade().as_str().into())));
@@ -83,7 +83,7 @@ impl Comparer {
         result: &mut NodeResult,
     ) -> (Vec<Option<[Difference; 4]>>, Vec<Option<TensorComparison>>) {
         let differences = |pair: &ValuePair<'_>| {
-            let golden = &pair.golden?.leaf.statistics;
+            let golden = &pair.golden?.statistics;
             let target = &pair.target.leaf.statistics;
             Some(std::array::from_fn(|at| difference(&target[at], &golden[at])))
         };
@@ -92,7 +92,7 @@ impl Comparer {
             Mode::Md5 => (Vec::new(), vec![None; pairs.len()]),
             Mode::All => {
                 let measure = |pair: &ValuePair<'_>| {
-                    let (tensor, failure) = self.files.measure(&pair.target.leaf, pair.golden_leaf());
+                    let (tensor, failure) = self.files.measure(&pair.target.leaf, pair.golden);
                     result.failures.extend(failure);
                     Some(tensor)
                 };
@@ -105,7 +105,7 @@ impl Comparer {
 /// Whether the checksums of a pair are the same.
 fn checksum_word(pair: &ValuePair<'_>) -> &'static str {
     match pair.golden {
-        Some(golden) if golden.leaf.md5 == pair.target.leaf.md5 => "pass",
+        Some(golden) if golden.md5 == pair.target.leaf.md5 => "pass",
         Some(_) => "Different",
         None => "Nan",
     }
@@ -115,7 +115,7 @@ fn statistics_fields(pair: &ValuePair<'_>, differences: Option<&[Difference; 4]>
     let Some(differences) = differences else {
         return DIFFERENCE_HEADERS.into_iter().map(|header| (header, Extra::Text(" ".into()))).collect();
     };
-    let golden = pair.golden.map(|golden| &golden.leaf.statistics);
+    let golden = pair.golden.map(|golden| &golden.statistics);
     let (first, relative) = DIFFERENCE_HEADERS.split_at(4);
     let mut fields: Fields = Vec::with_capacity(8);
     for (at, &header) in first.iter().enumerate() {
@@ -133,6 +133,8 @@ fn statistics_fields(pair: &ValuePair<'_>, differences: Option<&[Difference; 4]>
         let shown: Cow<'static, str> = match differences[at] {
             Difference::None | Difference::Number(_, None) => "N/A".into(),
             Difference::Nan => "Nan".into(),
+            // Most values agree, and most of what is shown is this.
+            Difference::Number(_, Some(0.0)) => "0.0%".into(),
             Difference::Number(_, Some(percent)) => {
                 let mut text = String::new();
                 push_float(&mut text, percent);

@@ -3,14 +3,19 @@
 mod index;
 mod metrics;
 
+use std::path::PathBuf;
+use std::sync::Arc;
+
 use msprobe_compare::Mode;
 use msprobe_compare::metrics::{compare_tensors, compare_tensors_widened};
-use msprobe_compare::side::{Leaf, Role};
+use msprobe_compare::side::{Leaf, Role, Side};
+use msprobe_dump::hash::FastMap;
 use msprobe_tables::newest::Grade;
 use msprobe_tables::table::TensorFiles;
 
 pub use self::index::{Index, worst_of_collection};
-use crate::graph::{Graph, NodeReader, values_of_role};
+use crate::graph::{Graph, NodeReader};
+use crate::hierarchy::{Hierarchy, NodeIndex};
 use crate::names::Generation;
 use crate::values::{Extra, NodeValue, SharedValues};
 
@@ -32,6 +37,12 @@ impl Task {
             Task::Values(Mode::Md5) => "md5",
             Task::Structure => "structure",
         }
+    }
+
+    /// What a file says is compared.
+    pub fn of(word: &str) -> Option<Task> {
+        let modes = [Mode::All, Mode::Summary, Mode::Md5].map(Task::Values);
+        modes.into_iter().chain([Task::Structure]).find(|task| task.as_str() == word)
     }
 
     /// Whether checksums are compared.
@@ -74,13 +85,7 @@ pub(crate) struct ValuePair<'v> {
     /// Its number among the values of the target.
     pub(crate) place: usize,
     pub(crate) target: &'v NodeValue,
-    pub(crate) golden: Option<&'v NodeValue>,
-}
-
-impl<'v> ValuePair<'v> {
-    pub(crate) fn golden_leaf(&self) -> Option<&'v Leaf> {
-        self.golden.map(|golden| &golden.leaf)
-    }
+    pub(crate) golden: Option<&'v Leaf>,
 }
 
 impl Comparer {
@@ -100,8 +105,24 @@ impl Comparer {
         }
     }
 
+    /// Compares values that were stored before, of tensors whose files are in these two directories.
+    pub fn of_stored(task: Task, generation: Generation, tensor_dirs: [PathBuf; 2]) -> Comparer {
+        let compare = match generation {
+            Generation::First => compare_tensors,
+            Generation::Third => compare_tensors_widened,
+        };
+        let [target, golden] = tensor_dirs;
+        let files = TensorFiles::new(compare, target, golden);
+        Comparer { task, generation, across_frameworks: false, is_merged: false, files }
+    }
+
     /// Compares the values of two nodes, of which the target's is called so.
-    pub fn compare(&self, name: &str, target: &SharedValues, golden: &SharedValues) -> NodeResult {
+    pub fn compare<'v>(
+        &self,
+        name: &str,
+        target: &'v SharedValues,
+        golden: &(impl Iterator<Item = &'v Leaf> + Clone),
+    ) -> NodeResult {
         let Task::Values(mode) = self.task else { return NodeResult::default() };
         if target.is_empty() {
             return NodeResult::default();
@@ -115,31 +136,61 @@ impl Comparer {
         result
     }
 
-    /// The same, reading the values first.
+    /// The same, reading the values first; those of the golden side are taken from `known` where that has them.
     pub fn compare_nodes(
         &self,
         (target, index): (&Graph, u32),
         (golden, other): (&Graph, u32),
+        known: Option<&KnownValues>,
         reader: &mut NodeReader,
     ) -> (SharedValues, NodeResult) {
+        let name = &target.hierarchy.node(index).name;
         let values = target.values(index, reader);
-        let others = golden.values(other, reader);
-        let result = self.compare(&target.hierarchy.node(index).name, &values, &others);
+        let result = match known.and_then(|known| known.of(golden, other)) {
+            Some(leaves) => self.compare(name, &values, &leaves.iter()),
+            None => {
+                let others = golden.values(other, reader);
+                self.compare(name, &values, &others.iter().map(|value| &value.leaf))
+            }
+        };
         (values, result)
     }
 }
 
+/// What the engine has read of a dump already: the values of its records, without what was written of them.
+pub struct KnownValues {
+    side: Side,
+    records: FastMap<Arc<str>, usize>,
+}
+
+impl KnownValues {
+    /// Of a dump that was read.
+    pub fn new(side: Side) -> KnownValues {
+        let records = side.records.iter().enumerate().map(|(at, record)| (record.name.clone(), at)).collect();
+        KnownValues { side, records }
+    }
+
+    /// Those of a node, unless merging changed them.
+    fn of(&self, graph: &Graph, node: NodeIndex) -> Option<&[Leaf]> {
+        if node == Hierarchy::ROOT || graph.changed.contains_key(&node) {
+            return None;
+        }
+        let record = self.records.get(&graph.hierarchy.node(node).name)?;
+        Some(self.side.rows_of(*record))
+    }
+}
+
 /// Arguments with arguments, parameters with parameters, and so on, in order. What only the golden side has is left out.
-fn pair_values<'v>(target: &'v [NodeValue], golden: &'v [NodeValue]) -> Vec<ValuePair<'v>> {
+fn pair_values<'v>(
+    target: &'v [NodeValue],
+    golden: &(impl Iterator<Item = &'v Leaf> + Clone),
+) -> Vec<ValuePair<'v>> {
     let roles = [Role::Input, Role::Parameters, Role::Output, Role::ParametersGrad];
     let mut pairs = Vec::with_capacity(target.len());
     for role in roles {
-        let mut partners = values_of_role(golden, role).map(|(_, value)| value);
-        pairs.extend(values_of_role(target, role).map(|(place, target)| ValuePair {
-            place,
-            target,
-            golden: partners.next(),
-        }));
+        let mut partners = golden.clone().filter(|leaf| leaf.role == role);
+        let own = target.iter().enumerate().filter(|(_, value)| value.leaf.role == role);
+        pairs.extend(own.map(|(place, target)| ValuePair { place, target, golden: partners.next() }));
     }
     pairs
 }

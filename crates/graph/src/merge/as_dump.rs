@@ -38,7 +38,7 @@ pub(super) fn write(
 }
 
 /// Nodes of calls, in the order of execution.
-fn calls(hierarchy: &Hierarchy) -> Vec<NodeIndex> {
+pub(super) fn calls(hierarchy: &Hierarchy) -> Vec<NodeIndex> {
     hierarchy
         .pre_order(Hierarchy::ROOT)
         .into_iter()

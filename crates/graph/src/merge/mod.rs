@@ -6,8 +6,11 @@
 mod as_dump;
 pub mod classes;
 mod groups;
+mod judge;
 mod members;
+mod padding;
 mod pipeline;
+mod shapes;
 mod strategy;
 mod tensor;
 
@@ -17,6 +20,7 @@ use msprobe_report::error::{Code, CompareError};
 use msprobe_report::output::publish_numbered_by_path;
 use msprobe_report::paths::timestamp;
 
+use self::judge::{Sides, judge_merged};
 use self::members::{Member, merge_collections};
 pub use self::strategy::{DEFAULT_ORDER, Dimension, Strategies, Strategy};
 use crate::compare::Task;
@@ -140,10 +144,18 @@ fn merge_step(
             None => Pair { target: member.graph, golden: None, verdict: None },
             Some(other) => compare_merged(member.graph, other.graph, options)?,
         };
-        outcome.add_pair(&mut pair, target.step, Some(rank));
+        if let Some((_, strategy)) = golden {
+            let sides = Sides { target: &strategies.target, golden: strategy, classes: &strategies.classes };
+            for note in judge_merged(&mut pair, sides) {
+                outcome.note(note);
+            }
+        }
+        let answer = outcome.add_pair(&mut pair, target.step, Some(rank));
         let place = crate::run::rank_place(target.step, rank, true);
         filling
-            .add(&pair, target.step.unwrap_or(0), rank, None, |shown| outcome.add_node(&pair, &place, shown))
+            .add(&pair, target.step.unwrap_or(0), rank, answer.as_ref(), |shown| {
+                outcome.add_node(&pair, &place, shown);
+            })
             .map_err(|error| error.into_error(&options.output))?;
     }
     Ok(())
@@ -158,7 +170,7 @@ fn compare_merged(target: Graph, golden: Graph, options: &Options) -> Result<Pai
                 "collect both sides with \"task\": \"statistics\" and \"summary_mode\": \"statistics\"",
             ));
     }
-    let mut pair = put_together(target, golden, Task::Values(Mode::Summary), &Matching::Fuzzy, options);
+    let mut pair = put_together(target, golden, Task::Values(Mode::Summary), &Matching::Fuzzy, None, options);
     if let Some(golden) = &mut pair.golden {
         golden.comparer.is_merged = true;
     }
@@ -183,12 +195,10 @@ fn merge_ranks(
     let mut members = if strategy.pp > 1 {
         put_groups_together(members, groups::pipeline(strategy), |group| {
             merge_collections(group);
-            if strategy.vpp > 1 {
-                for member in group.iter_mut() {
-                    pipeline::fold_chunks(member, classes);
-                }
-            }
             pipeline::merge_stages(group, classes);
+            if let Some(main) = group.first_mut().filter(|_| strategy.vpp > 1) {
+                pipeline::fold_chunks(main, classes);
+            }
         })
     } else {
         members

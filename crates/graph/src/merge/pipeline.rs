@@ -204,73 +204,88 @@ fn differ(one: &[NodeValue], two: &[NodeValue], outputs: bool) -> bool {
     !two.is_empty() && of(one) != two
 }
 
-/// Puts the chunks of a stage, `Module.1.…`, behind the first one.
+/// The number of a chunk, and what stands in its name for the first one: `1` and `Module.0.GPT.forward.0` of
+/// `Module.1.GPT.forward.0`.
+fn in_first_chunk(name: &str) -> Option<(u64, String)> {
+    let (kind, rest) = name.split_once('.').filter(|(kind, _)| matches!(*kind, "Module" | "Cell"))?;
+    let (number, rest) = rest.split_once('.')?;
+    Some((number.parse().ok()?, format!("{kind}.0.{rest}")))
+}
+
+/// Puts chunks, `Module.1.…`, behind the first one, whose stages are together already: chunk by chunk and stage by stage is the
+/// order in which layers follow each other.
 pub(super) fn fold_chunks(member: &mut Member, classes: &Classes) {
     let mut reader = NodeReader::default();
-    let chunk = |name: &str| {
-        let rest = name.strip_prefix("Module.").or_else(|| name.strip_prefix("Cell."))?;
-        let (number, rest) = rest.split_once('.')?;
-        Some((number.parse::<u64>().ok()?, rest.to_owned()))
-    };
-    let kind = |name: &str| if name.starts_with("Cell.") { "Cell" } else { "Module" };
-    let tops = member.graph.hierarchy.node(Hierarchy::ROOT).children.clone();
-    let mut counts: FastMap<String, u64> = FastMap::default();
-    for &top in &tops {
+    let mut offsets: FastMap<(String, u64), u64> = FastMap::default();
+    for top in member.graph.hierarchy.node(Hierarchy::ROOT).children.clone() {
         let name = member.graph.hierarchy.node(top).name.clone();
-        let Some((number, rest)) = chunk(&name).filter(|(number, _)| *number > 0) else {
-            continue;
-        };
-        let Some(first) = member.graph.hierarchy.find(&format!("{}.0.{rest}", kind(&name))) else { continue };
-        let ends = split_call(&name, "forward").is_some();
-        // Layers of all chunks, below the parent of the first chunk's layers.
+        let Some((number, home)) = in_first_chunk(&name).filter(|(number, _)| *number > 0) else { continue };
+        let Some(first) = member.graph.hierarchy.find(&home) else { continue };
         let mut open = vec![(top, first)];
         while let Some((node, home)) = open.pop() {
             let layers = layers_of(&member.graph.hierarchy, home, &classes.layers);
-            let moved = layers_of(&member.graph.hierarchy, node, &classes.layers);
-            if let (Some((_, before, _)), false) = (layers.first().cloned(), moved.is_empty()) {
-                let own = layers.iter().map(|(_, _, number)| number + 1).max().unwrap_or(0);
-                let offset = *counts.entry(format!("{before}{number}")).or_insert(own);
-                for (layer, _, number) in &moved {
-                    let place = member.graph.hierarchy.node(home).children.len();
-                    member.graph.hierarchy.detach(*layer);
-                    member.graph.hierarchy.attach(*layer, home);
-                    if !ends {
-                        let children = &mut member.graph.hierarchy.node_mut(home).children;
-                        let last = children.pop();
-                        let at = (*number as usize).min(place);
-                        children.splice(at..at, last);
-                    }
-                    for index in member.graph.hierarchy.pre_order(*layer) {
-                        let name = member.graph.hierarchy.node(index).name.clone();
-                        if let Some((_, number, behind)) = layer_number(&name, &classes.layers)
-                            && member.graph.hierarchy.node(index).kind == NodeKind::Module
-                        {
-                            let name = format!("{before}{}{behind}", number.saturating_add(offset));
-                            member.rename(index, &name, &mut reader);
-                        }
-                    }
-                }
-                continue;
-            }
+            let own = layers.iter().map(|(_, _, number)| number.saturating_add(1)).max();
+            let before = layers.first().map(|(_, before, _)| before.clone());
+            let offset =
+                before.map_or(0, |before| *offsets.entry((before, number)).or_insert(own.unwrap_or(0)));
+            let mut moved = Vec::new();
             for child in member.graph.hierarchy.node(node).children.clone() {
-                let name = member.graph.hierarchy.node(child).name.clone();
-                let home = chunk(&name)
-                    .and_then(|(_, rest)| member.graph.hierarchy.find(&format!("{}.0.{rest}", kind(&name))));
-                if let Some(home) = home {
-                    open.push((child, home));
+                let child_node = member.graph.hierarchy.node(child);
+                let Some((_, there)) = in_first_chunk(&child_node.name) else { continue };
+                let is_layer = layer_number(&child_node.name, &classes.layers).is_some();
+                match member.graph.hierarchy.find(&there).filter(|_| !is_layer) {
+                    Some(there) => open.push((child, there)),
+                    None => moved.push(child),
+                }
+            }
+            move_into(member, &moved, home, !is_backward(&name), classes);
+            let below = |child| member.graph.hierarchy.pre_order(child);
+            let renamed: Vec<NodeIndex> = moved.into_iter().flat_map(below).collect();
+            for index in renamed {
+                let renamed =
+                    renamed_in_first_chunk(&member.graph.hierarchy.node(index).name, offset, classes);
+                if let Some(name) = renamed {
+                    member.rename(index, &name, &mut reader);
                 }
             }
         }
-        let (own, end) = (member.values(first, &mut reader), member.values(top, &mut reader));
-        let values: Vec<NodeValue> = own
-            .iter()
-            .filter(|value| value.is_output() != ends)
-            .chain(end.iter().filter(|value| value.is_output() == ends))
-            .cloned()
-            .collect();
-        member.set_values(first, values);
+        take_end_of_chunk(member, first, top, &mut reader);
         member.graph.hierarchy.detach(top);
     }
+}
+
+/// What a module of a later chunk is called in the first one, where so many layers come before it.
+fn renamed_in_first_chunk(name: &str, offset: u64, classes: &Classes) -> Option<String> {
+    let (_, name) = in_first_chunk(name)?;
+    Some(match layer_number(&name, &classes.layers) {
+        Some((before, number, behind)) => format!("{before}{}{behind}", number.saturating_add(offset)),
+        None => name,
+    })
+}
+
+/// Puts nodes behind the layers of their new parent and all that follows those; in backward, before everything there.
+fn move_into(member: &mut Member, moved: &[NodeIndex], home: NodeIndex, is_forward: bool, classes: &Classes) {
+    let hierarchy = &mut member.graph.hierarchy;
+    for &node in moved {
+        hierarchy.detach(node);
+        hierarchy.attach(node, home);
+    }
+    let first_moved = hierarchy.node(home).children.len().saturating_sub(moved.len());
+    let copied = hierarchy.node_mut(home).children.split_off(first_moved);
+    let place = place_of_layers(hierarchy, home, !is_forward, classes, &copied);
+    let children = &mut hierarchy.node_mut(home).children;
+    let at = place.unwrap_or(children.len()).min(children.len());
+    children.splice(at..at, copied);
+}
+
+/// The first chunk takes what goes out of this one; in backward, what comes into it.
+fn take_end_of_chunk(member: &mut Member, first: NodeIndex, chunk: NodeIndex, reader: &mut NodeReader) {
+    let takes_outputs = split_call(&member.graph.hierarchy.node(first).name, "forward").is_some();
+    let (own, end) = (member.values(first, reader), member.values(chunk, reader));
+    let kept = own.iter().filter(|value| value.is_output() != takes_outputs);
+    let taken = end.iter().filter(|value| value.is_output() == takes_outputs);
+    let values: Vec<NodeValue> = kept.chain(taken).cloned().collect();
+    member.set_values(first, values);
 }
 
 /// Puts the experts of all ranks into the first one, numbered on; what experts share is the same on all.

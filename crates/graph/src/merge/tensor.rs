@@ -1,13 +1,14 @@
 //! Values that ranks share: their statistics put together, and the results of communication taken where it has put them
 //! together already.
 
-use msprobe_compare::side::{Role, Scalar};
+use msprobe_compare::side::Scalar;
 use msprobe_dump::hash::FastSet;
 use msprobe_dump::python_text::float_repr;
 use msprobe_tensor::DTypeClass;
 
 use super::classes::{Classes, class_of};
 use super::members::Member;
+use super::shapes::note_shapes;
 use super::strategy::Dimension;
 use crate::graph::NodeReader;
 use crate::hierarchy::{Hierarchy, NodeIndex};
@@ -28,8 +29,9 @@ pub(super) fn merge_values(members: &mut [Member], dimension: Dimension, classes
     }
     if dimension == Dimension::Tensor {
         let is_shared: FastSet<NodeIndex> = nodes.into_iter().collect();
-        merger.merge_between_linears(&is_shared);
-        merger.note_shapes();
+        let inside = merger.merge_between_linears(&is_shared);
+        let ranks: Vec<u32> = others.iter().map(|other| other.rank).collect();
+        note_shapes(main, &ranks, &inside, classes);
     }
 }
 
@@ -182,7 +184,7 @@ impl Merger<'_> {
     }
 
     /// Everything between a linear that splits and the one that puts together again is split.
-    fn merge_between_linears(&mut self, is_shared: &FastSet<NodeIndex>) {
+    fn merge_between_linears(&mut self, is_shared: &FastSet<NodeIndex>) -> FastSet<NodeIndex> {
         let mut inside = Vec::new();
         let hierarchy = &self.main.graph.hierarchy;
         for node in &hierarchy.nodes {
@@ -197,41 +199,12 @@ impl Merger<'_> {
                 inside.extend(node.children[from..=to].iter().flat_map(|&child| hierarchy.pre_order(child)));
             }
         }
-        for node in inside {
+        for &node in &inside {
             if is_shared.contains(&node) && !self.main.graph.merge_info.contains_key(&node) {
                 self.merge_node(node, Wanted::All);
             }
         }
-    }
-
-    /// Notes the shapes whole tensors have: weights by how their class splits them, what flows between by its last size.
-    fn note_shapes(&mut self) {
-        let count = self.others.len() as u64 + 1;
-        let merged: Vec<NodeIndex> = self.main.graph.merge_info.keys().copied().collect();
-        for node in merged {
-            let Some(values) = self.main.graph.changed.get(&node).cloned() else { continue };
-            let class = class_of(&self.main.graph.hierarchy.node(node).name).to_owned();
-            let is_of = |classes: &[String]| classes.contains(&class);
-            let mut values = values.to_vec();
-            for value in &mut values {
-                let Some(sizes) = value.leaf.shape.sizes().map(<[u64]>::to_vec) else { continue };
-                let Some(merged) = &mut value.merged else { continue };
-                if merged.statistics.iter().all(Option::is_none) || sizes.is_empty() {
-                    continue;
-                }
-                let along = match value.leaf.role {
-                    Role::Parameters | Role::ParametersGrad if is_of(&self.classes.row) => sizes.len() - 1,
-                    Role::Parameters | Role::ParametersGrad => 0,
-                    _ => sizes.len() - 1,
-                };
-                let mut whole = sizes;
-                if let Some(size) = whole.get_mut(along) {
-                    *size = size.saturating_mul(count);
-                }
-                merged.whole_shape = Some(whole);
-            }
-            self.main.set_values(node, values);
-        }
+        inside.into_iter().collect()
     }
 }
 

@@ -7,7 +7,7 @@ mod tally;
 mod to_db;
 mod to_vis;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use msprobe_report::console::Console;
 use msprobe_report::error::{Code, CompareError};
@@ -46,6 +46,24 @@ pub struct Options {
     pub merge: Option<Strategies>,
     /// Whether merged ranks are written as dumps instead.
     pub as_dump: bool,
+}
+
+impl Options {
+    /// To build the graph of a dump, with nothing else asked for.
+    pub fn new(generation: Generation, target: &Path, output: &Path) -> Options {
+        Options {
+            generation,
+            target: target.to_owned(),
+            golden: None,
+            output: output.to_owned(),
+            layer_mapping: None,
+            fuzzy: false,
+            overflow_check: false,
+            complete_stacks: generation == Generation::Third,
+            merge: None,
+            as_dump: false,
+        }
+    }
 }
 
 /// Hears how much is done, in percent.

@@ -24,6 +24,8 @@ pub struct GraphOutcome {
     /// Ranks of which the engine gave a verdict.
     engine: Outcome,
     first_error: Option<CompareError>,
+    /// What is to be known of how merged ranks were judged.
+    notes: Vec<String>,
     /// The first node of the target with the worst verdict, in execution order, where the engine was not asked.
     first_bad: Option<(String, String)>,
     options: Options,
@@ -37,6 +39,7 @@ impl GraphOutcome {
             left_out: Vec::new(),
             engine: Outcome::default(),
             first_error: None,
+            notes: Vec::new(),
             first_bad: None,
             options: options.clone(),
         }
@@ -45,6 +48,13 @@ impl GraphOutcome {
     /// Something that has no counterpart.
     pub(crate) fn leave_out(&mut self, what: String) {
         self.left_out.push((what, "nothing to compare it with".to_owned()));
+    }
+
+    /// Something to be known of how merged ranks were judged. It is told once, whatever the number of replicas.
+    pub(crate) fn note(&mut self, note: String) {
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
     }
 
     /// A rank that costs itself, not the run.
@@ -148,7 +158,7 @@ impl GraphOutcome {
         answer
     }
 
-    /// Without the engine: graphs that were only built, structures, merged ranks.
+    /// Without the engine: graphs that were only built, structures.
     fn own_answer(&self, status: Status) -> Answer {
         let Tally { target_nodes, target_matched, golden_nodes, golden_matched, graphs, .. } = self.tally;
         let [_, warning, error] = self.tally.grades;
@@ -178,6 +188,7 @@ impl GraphOutcome {
         let mut sections = vec![
             Section::lines("Graphs", lines),
             Section::lines("Worst nodes (0 good, 1 bad)", self.tally.worst_lines()),
+            Section::lines("Merged ranks", self.notes.clone()),
         ];
         sections.extend(self.engine.sections(width));
         sections

@@ -12,12 +12,12 @@ use msprobe_report::error::{Code, CompareError};
 use msprobe_tables::mapping::{LayerPartner, MappingSource, layer_partners};
 
 use super::Options;
-use crate::compare::{Comparer, Task};
+use crate::compare::{Comparer, KnownValues, Task};
 use crate::graph::Graph;
 use crate::hierarchy::{Form, follow};
 use crate::matching::{Links, Matching, match_nodes};
 use crate::names::Generation;
-use crate::verdict::{NodeVerdicts, judge};
+use crate::verdict::{Judged, NodeVerdicts, asked_records, judge};
 use crate::walk::{Against, Walk};
 
 /// How nodes of two sides are put together by a mapping of layers.
@@ -39,6 +39,8 @@ pub struct Golden {
     pub links: Links,
     /// How nodes are compared.
     pub comparer: Comparer,
+    /// What the engine has read of it already.
+    pub known: Option<KnownValues>,
 }
 
 /// A rank, and what it is compared with.
@@ -58,6 +60,7 @@ impl Pair {
             golden: &golden.graph,
             links: &golden.links,
             comparer: &golden.comparer,
+            known: golden.known.as_ref(),
         });
         Walk { graph: &self.target, against, overflow_check }
     }
@@ -114,30 +117,36 @@ pub(super) fn read_pair(
     let sides = if needs_sides { read_sides(&target, &golden, console) } else { None };
     let task = task_of(&target, &golden, sides.as_ref())?;
     let matching = matching(&target, &golden, sides.as_ref(), options, console)?;
-    let verdict = match (task, &sides) {
-        (Task::Values(mode), Some((own, other))) if with_verdict => Some(judge(own, other, mode)),
-        _ => None,
-    };
-    drop(sides);
-    Ok(Pair { verdict, ..put_together(target, golden, task, &matching, options) })
+    let mut pair = put_together(target, golden, task, &matching, sides.as_ref(), options);
+    if let (Task::Values(mode), Some((own, other)), Some(golden)) = (task, sides, &mut pair.golden)
+        && with_verdict
+    {
+        let hierarchies = (&pair.target.hierarchy, &golden.graph.hierarchy);
+        let asked = asked_records((&own, hierarchies.0), (&other, hierarchies.1), &golden.links, &matching);
+        let (own, other) = (Judged::from_files(own), Judged::from_files(other));
+        pair.verdict = Some(judge(&own, &other, mode, asked.as_ref()));
+        golden.known = Some(KnownValues::new(other.side));
+    }
+    Ok(pair)
 }
 
-/// Matches two graphs.
+/// Matches two graphs, of dumps that the comparison engine may have read.
 pub fn put_together(
     target: Graph,
     mut golden: Graph,
     task: Task,
     matching: &Matching,
+    sides: Option<&(Side, Side)>,
     options: &Options,
 ) -> Pair {
     let generation = options.generation;
-    let links = match_nodes(&target, &golden, matching, generation);
+    let links = match_nodes(&target, &golden, matching, generation, sides);
     follow(&mut golden.hierarchy, &target.hierarchy, |node| links.to_golden[node as usize]);
     if generation == Generation::Third {
         crate::hierarchy::hand_down(&mut golden.hierarchy);
     }
     let comparer = Comparer::new(&target, &golden, task, generation);
-    Pair { target, golden: Some(Golden { graph: golden, task, links, comparer }), verdict: None }
+    Pair { target, golden: Some(Golden { graph: golden, task, links, comparer, known: None }), verdict: None }
 }
 
 fn check_frameworks(target: &Header, golden: &Header, options: &Options) -> Result<(), CompareError> {

@@ -30,7 +30,8 @@ pub const VERDICTS: &str = "msprobe_verdicts";
 /// Our table of the shapes merged tensors have as a whole.
 pub const SHAPES: &str = "msprobe_merged_shapes";
 
-const TABLES: &str = "
+/// The tables, as a file has them from its beginning.
+pub const TABLES: &str = "
 CREATE TABLE tb_nodes (
     id TEXT PRIMARY KEY, graph_id TEXT NOT NULL, node_order INTEGER NOT NULL, node_name TEXT NOT NULL,
     node_type TEXT NOT NULL, up_node TEXT, sub_nodes TEXT, precision_index INTEGER, overflow_level TEXT,
@@ -52,11 +53,12 @@ CREATE TABLE msprobe_verdicts (
     worst_index REAL, orphan TEXT
 ) WITHOUT ROWID;
 CREATE TABLE msprobe_merged_shapes (
-    id TEXT NOT NULL, value TEXT NOT NULL, shape TEXT NOT NULL, PRIMARY KEY (id, value)
+    id TEXT NOT NULL, value TEXT NOT NULL, shape TEXT NOT NULL, note TEXT, PRIMARY KEY (id, value)
 ) WITHOUT ROWID;
 ";
 
-const INDEXES: &str = "
+/// The indexes, which are made when all nodes are there.
+pub const INDEXES: &str = "
 CREATE INDEX index1 ON tb_nodes (step, rank, data_source, up_node, node_order);
 CREATE INDEX index2 ON tb_nodes (step, rank, data_source, node_name);
 CREATE INDEX index3 ON tb_nodes (step, rank, data_source, node_order);
@@ -66,7 +68,8 @@ CREATE INDEX index6 ON tb_nodes (step, rank, modified, matched_node_link);
 CREATE INDEX index7 ON tb_nodes (is_distributed);
 ";
 
-const INSERT_NODE: &str = "INSERT OR REPLACE INTO tb_nodes VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, \
+/// Fills one row of nodes: all columns but `modified`, which is 0.
+pub const INSERT_NODE: &str = "INSERT OR REPLACE INTO tb_nodes VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, \
     ?13, ?14, 0, ?15, ?16, ?17, ?18, ?19, ?20, ?21)";
 
 /// Which side a graph is of.
@@ -166,8 +169,8 @@ impl Store {
             let mut insert_stack = transaction.prepare("INSERT OR REPLACE INTO tb_stack VALUES (?1, ?2)")?;
             let mut insert_verdict = transaction
                 .prepare("INSERT OR REPLACE INTO msprobe_verdicts VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")?;
-            let mut insert_shape =
-                transaction.prepare("INSERT OR REPLACE INTO msprobe_merged_shapes VALUES (?1, ?2, ?3)")?;
+            let mut insert_shape = transaction
+                .prepare("INSERT OR REPLACE INTO msprobe_merged_shapes VALUES (?1, ?2, ?3, ?4)")?;
             let hierarchy = &graph.walk.graph.hierarchy;
             let graph_id = graph.place.graph_id();
             let tensor_dir = tensor_dir(graph.walk.graph);
@@ -209,10 +212,11 @@ impl Store {
                         is_distributed(&node.name),
                     ])?;
                     for value in shown.values.iter() {
-                        if let Some(shape) =
-                            value.merged.as_ref().and_then(|merged| merged.whole_shape.as_ref())
+                        if let Some(merged) = &value.merged
+                            && let Some(shape) = &merged.whole_shape
                         {
-                            insert_shape.execute(params![id, &*value.leaf.name, format!("{shape:?}")])?;
+                            let (shape, note) = (format!("{shape:?}"), merged.note.as_deref());
+                            insert_shape.execute(params![id, &*value.leaf.name, shape, note])?;
                         }
                     }
                     order += 1;

@@ -1,6 +1,7 @@
 //! `.vis`: one JSON document for a rank.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
+use std::sync::{Mutex, PoisonError};
 
 use msprobe_dump::hash::FastMap;
 use msprobe_dump::write::JsonText;
@@ -12,11 +13,14 @@ use crate::graph::Graph;
 use crate::hierarchy::{Hierarchy, NodeIndex};
 use crate::matching::Links;
 use crate::names::{Generation, ROOT};
-use crate::values::{BATCH_P2P, Showing};
+use crate::values::{BATCH_P2P, SharedValues, Showing};
 use crate::walk::{Shown, Walk};
 
 /// A text is given away when it is longer than this.
-const FLUSH_BYTES: usize = 1 << 16;
+const FLUSH_BYTES: usize = 1 << 18;
+
+/// Memory of the text of a node is used again up to this.
+const KEPT_BYTES: usize = 1 << 16;
 
 /// Links of communication by node, as JSON.
 pub type NodeLinks = FastMap<NodeIndex, String>;
@@ -34,14 +38,13 @@ pub struct VisFile<'g> {
 impl VisFile<'_> {
     /// Writes it. `note` hears of each node of the target.
     pub fn write(&self, out: &mut dyn Write, mut note: impl FnMut(&Shown)) -> io::Result<()> {
-        let mut out = BufWriter::with_capacity(1 << 20, out);
         let mut json = JsonText::indented(4);
         json.begin_object();
         match self.golden {
             None => {
                 let side =
                     Side { walk: self.target, links: self.target_links, other: None, checksums: false };
-                side.write_members(&mut json, &mut out, &mut note)?;
+                side.write_members(&mut json, out, &mut note)?;
             }
             Some((golden, task, links, golden_links)) => {
                 let checksums = task.has_checksums();
@@ -52,11 +55,11 @@ impl VisFile<'_> {
                 let golden = Side { walk, links: golden_links, other, checksums };
                 json.key("NPU");
                 json.begin_object();
-                target.write_members(&mut json, &mut out, &mut note)?;
+                target.write_members(&mut json, out, &mut note)?;
                 json.end_object();
                 json.key("Bench");
                 json.begin_object();
-                golden.write_members(&mut json, &mut out, &mut |_| {})?;
+                golden.write_members(&mut json, out, &mut |_| {})?;
                 json.end_object();
                 json.key("ToolTip");
                 json.string(&tool_tip(task));
@@ -73,7 +76,7 @@ impl VisFile<'_> {
         json.key("OverflowCheck");
         json.bool(self.target.overflow_check);
         json.end_object();
-        json.flush_to(&mut out)?;
+        json.flush_to(out)?;
         out.flush()
     }
 }
@@ -102,12 +105,36 @@ impl Side<'_, '_> {
         json.key("node");
         json.begin_object();
         let order: Vec<NodeIndex> = (0..self.walk.graph.hierarchy.nodes.len() as NodeIndex).collect();
+        // What stands around all nodes, for those who write one by itself.
+        let around = json.for_members(true, String::new());
+        // Memory of texts that are written, for those to come.
+        let spare: Mutex<Vec<String>> = Mutex::default();
+        let rooms = || spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let text_of = |shown: &Shown| {
+            let room = rooms().pop().unwrap_or_default();
+            // The first one is the root, whose text has no comma before it.
+            let mut text = around.for_members(shown.index == Hierarchy::ROOT, room);
+            self.write_node(&mut text, shown);
+            text.finish()
+        };
+        let is_collection = |shown: &Shown| self.walk.graph.hierarchy.node(shown.index).kind.is_collection();
         self.walk.each(
             &order,
-            |_| (),
-            |shown, ()| {
+            |shown| {
+                // How bad it is comes of others, and is known when they are written.
+                let text = if is_collection(shown) { None } else { Some(text_of(shown)) };
+                if text.is_some() {
+                    (shown.values, shown.result.extras) = (SharedValues::default(), Vec::new());
+                }
+                text
+            },
+            |shown, text| {
                 note(&shown);
-                self.write_node(json, &shown);
+                let text = text.unwrap_or_else(|| text_of(&shown));
+                json.add_members(&text);
+                if text.capacity() <= KEPT_BYTES {
+                    rooms().push(text);
+                }
                 if json.len() > FLUSH_BYTES { json.flush_to(out) } else { Ok(()) }
             },
         )?;

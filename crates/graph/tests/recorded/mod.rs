@@ -31,16 +31,8 @@ impl Case {
     pub(crate) fn run(&self, generation: Generation, compare: bool, change: impl Fn(&mut Options)) -> Files {
         let out = tempfile::tempdir().unwrap();
         let mut options = Options {
-            generation,
-            target: self.dir.join("npu_dump"),
             golden: compare.then(|| self.dir.join("bench_dump")),
-            output: out.path().to_owned(),
-            layer_mapping: None,
-            fuzzy: false,
-            overflow_check: false,
-            complete_stacks: false,
-            merge: None,
-            as_dump: false,
+            ..Options::new(generation, &self.dir.join("npu_dump"), out.path())
         };
         change(&mut options);
         let outcome = run(&options, &Silent, &|_| {}).unwrap();

@@ -93,6 +93,8 @@ pub(crate) struct Adapter {
     is_grad_enabled: Py<PyAny>,
     unseen: Py<PyAny>,
     is_mode_enabled: Py<PyAny>,
+    /// Hangs a function on the gradient of a tensor, where the tensor's own way does not do.
+    register_hook: Option<Py<PyAny>>,
     /// Where the threads are that the framework computes with (see [`super::crew`]).
     pub(crate) team: Option<(usize, usize)>,
     kinds: Mutex<FastMap<usize, (Kind, Py<PyType>)>>,
@@ -130,6 +132,7 @@ impl Adapter {
             is_grad_enabled: take("is_grad_enabled")?,
             unseen: take("unseen")?,
             is_mode_enabled: take("is_mode_enabled")?,
+            register_hook: object.getattr("register_hook")?.extract()?,
             team: object.getattr("team")?.extract()?,
             kinds: Mutex::default(),
             dtypes: Mutex::default(),
@@ -254,6 +257,21 @@ impl Adapter {
 
     pub(crate) fn is_grad_enabled(&self, py: Python<'_>) -> PyResult<bool> {
         self.is_grad_enabled.bind(py).call0()?.extract()
+    }
+
+    /// Has `hook` called with the gradient of a tensor.
+    pub(crate) fn register_hook(&self, tensor: &Bound<'_, PyAny>, hook: Bound<'_, PyAny>) -> PyResult<()> {
+        let py = tensor.py();
+        match &self.register_hook {
+            Some(register) => register.bind(py).call1((tensor, hook))?,
+            None => tensor.call_method1(intern!(py, "register_hook"), (hook,))?,
+        };
+        Ok(())
+    }
+
+    /// Whether a hook that was registered stays with its parameter.
+    pub(crate) fn keeps_hooks(&self) -> bool {
+        self.register_hook.is_some()
     }
 
     /// The number of the autograd node that runs in this thread; `None` if autograd does not.

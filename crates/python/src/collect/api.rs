@@ -20,6 +20,8 @@ pub(crate) const BACKWARD: &str = "backward_data_collect";
 /// A call that has begun and whose output is still to come.
 #[pyclass(frozen, module = "msprobe._native")]
 pub(crate) struct ApiCall {
+    api: ApiId,
+    index: u64,
     call: Mutex<Option<msprobe_collect::ApiCall>>,
     /// Where its gradients are watched, if functions are.
     entry: Option<Arc<Entry>>,
@@ -72,7 +74,18 @@ impl Collector {
         }
         // Last: what was asked of the arguments may have made autograd nodes.
         let entry = self.functions.get().and_then(|watch| watch.enter_call(args, kwargs));
-        Some(ApiCall { call: Mutex::new(Some(call)), entry })
+        Some(ApiCall { api: call.api, index: call.index, call: Mutex::new(Some(call)), entry })
+    }
+
+    /// A call that is counted and not recorded.
+    fn api_skip(&self, api: usize) {
+        self.session().collector.api_skip(ApiId(api));
+    }
+
+    /// What is to be called with the gradients of a call's inputs and outputs, where the framework's own nodes cannot be
+    /// asked for them.
+    fn api_backward(&self, call: &ApiCall) -> ApiBackward {
+        ApiBackward { session: self.session().clone(), api: call.api, index: call.index, sequence: None }
     }
 
     /// The call has returned. Watches the gradient of the result if it has one.
@@ -253,6 +266,9 @@ fn watch_gradient(
     result: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
     let py = result.py();
+    if !session.collector.framework().tells_autograd {
+        return Ok(());
+    }
     let _unseen = session.adapter.unseen_by(result);
     let Some(tensor) = first_tensor(session, result)? else { return Ok(()) };
     if !tensor.getattr(intern!(py, "requires_grad"))?.extract::<bool>()?
@@ -272,7 +288,7 @@ fn watch_gradient(
         return Ok(());
     }
     let sequence: u64 = node.call_method0(intern!(py, "_sequence_nr"))?.extract()?;
-    let hook = ApiBackward { session: session.clone(), api, index, sequence };
+    let hook = ApiBackward { session: session.clone(), api, index, sequence: Some(sequence) };
     node.call_method1(intern!(py, "register_hook"), (Py::new(py, hook)?,))?;
     Ok(())
 }
@@ -283,13 +299,14 @@ pub(crate) struct ApiBackward {
     session: Arc<Session>,
     api: ApiId,
     index: u64,
-    sequence: u64,
+    /// The number of the node.
+    sequence: Option<u64>,
 }
 
 #[pymethods]
 impl ApiBackward {
     fn __call__(&self, grad_inputs: &Bound<'_, PyTuple>, grad_outputs: &Bound<'_, PyTuple>) {
-        let since = Some(Since::node(self.sequence));
+        let since = self.sequence.map(Since::node);
         record_backward(&self.session, self.api, self.index, since, grad_outputs, grad_inputs);
     }
 }

@@ -114,13 +114,13 @@ pub(crate) struct Recorder {
     /// `open` says whether anything is recorded.
     window: Py<PyAny>,
     /// Has autograd call something at the end of the run it is in.
-    at_end: Py<PyAny>,
+    at_end: Option<Py<PyAny>>,
     /// Runs of autograd that have begun.
     tasks: Mutex<FastSet<i64>>,
 }
 
 impl Recorder {
-    pub(crate) fn new(session: Arc<Session>, window: Py<PyAny>, at_end: Py<PyAny>) -> Recorder {
+    pub(crate) fn new(session: Arc<Session>, window: Py<PyAny>, at_end: Option<Py<PyAny>>) -> Recorder {
         Recorder { session, window, at_end, tasks: Mutex::default() }
     }
 
@@ -135,8 +135,8 @@ impl Recorder {
 
     fn backward_begin(self: &Arc<Self>, py: Python<'_>, call: &Call, task: i64, since: u64) -> PyResult<()> {
         let is_new = self.tasks.lock().unwrap_or_else(PoisonError::into_inner).insert(task);
-        if is_new {
-            self.at_end.bind(py).call1((BackwardOver { recorder: self.clone(), task },))?;
+        if is_new && let Some(at_end) = &self.at_end {
+            at_end.bind(py).call1((BackwardOver { recorder: self.clone(), task },))?;
         }
         let begin = BackwardBegin {
             pass: pass_of(call.number(), Direction::Backward),

@@ -1,9 +1,10 @@
 //! Events of modules: their calls, their backward passes, the gradients of their parameters.
 
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use msprobe_collect::{Encoder, Finished, ModuleId, Pass, Saving};
+use msprobe_collect::{BackwardBegin, Encoder, Finished, ModuleId, Pass, Saving};
 use msprobe_dump::filter::Decision;
 use msprobe_dump::hash::FastMap;
 use msprobe_dump::names::{Category, Direction};
@@ -35,6 +36,12 @@ pub(crate) struct ModuleCall {
     entry: Option<Arc<Entry>>,
 }
 
+impl ModuleCall {
+    fn backward(&self) -> Pass {
+        Pass { direction: Direction::Backward, ..self.pass }
+    }
+}
+
 /// The number the backward pass is told by.
 fn number_of(pass: Pass) -> u64 {
     ((pass.module.0 as u64) << 40) | pass.index
@@ -49,25 +56,35 @@ pub(crate) fn pass_of(number: u64, direction: Direction) -> Pass {
 pub(crate) struct Modules {
     session: Arc<Session>,
     recorder: Arc<Recorder>,
-    watch: GradientWatch,
+    /// `None` where hooks of the framework tell of gradients.
+    watch: Option<GradientWatch>,
+    /// Backward passes that were told of so far.
+    serials: AtomicU64,
     window: Py<PyAny>,
 }
 
 #[pymethods]
 impl Modules {
-    /// `window.open` says whether anything is recorded; `autograd` is the module of that name.
+    /// `window.open` says whether anything is recorded; `autograd` is the module of that name, or `None` if
+    /// `backward_begin` and its like tell of backward passes.
     #[new]
     fn new(
         collector: &Bound<'_, Collector>,
         window: Py<PyAny>,
-        autograd: &Bound<'_, PyAny>,
+        autograd: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Modules> {
         let py = collector.py();
         let session = collector.get().session().clone();
-        let at_end = autograd.getattr("at_end_of_backward")?.unbind();
-        let recorder = Arc::new(Recorder::new(session.clone(), window.clone_ref(py), at_end));
-        let watch = GradientWatch::new(py, autograd.extract()?, Sink::Recorder(recorder.clone()));
-        Ok(Modules { session, recorder, watch, window })
+        let at_end = autograd.map(|autograd| autograd.getattr("at_end_of_backward")).transpose()?;
+        let recorder =
+            Arc::new(Recorder::new(session.clone(), window.clone_ref(py), at_end.map(Bound::unbind)));
+        let watch = match autograd {
+            Some(autograd) => {
+                Some(GradientWatch::new(py, autograd.extract()?, Sink::Recorder(recorder.clone())))
+            }
+            None => None,
+        };
+        Ok(Modules { session, recorder, watch, serials: AtomicU64::new(0), window })
     }
 
     /// Makes a module known by its name and class, as `Module.fc1.Linear`.
@@ -94,7 +111,8 @@ impl Modules {
         if recording && let Some((name, saving)) = collector.module_input_saving(pass) {
             encode_inputs(session, &mut call, &name, saving, args, kwargs);
         }
-        let entry = if recording { self.watch.enter(args) } else { None };
+        let watch = self.watch.as_ref().filter(|_| recording);
+        let entry = watch.and_then(|watch| watch.enter(args));
         Ok(ModuleCall { pass, call: Mutex::new(Some(call)), entry })
     }
 
@@ -144,9 +162,51 @@ impl Modules {
                 session.adapter.failed(args.py(), PARAMETERS, "parameters_grad", &error);
             }
         }
-        if let Some(entry) = &call.entry {
-            self.watch.leave(entry, number_of(call.pass), output);
+        if let (Some(watch), Some(entry)) = (&self.watch, &call.entry) {
+            watch.leave(entry, number_of(call.pass), output);
         }
+    }
+
+    /// The backward pass of a call begins; so many of its outputs and inputs have gradients.
+    fn backward_begin(
+        &self,
+        py: Python<'_>,
+        call: &ModuleCall,
+        outputs: usize,
+        inputs: usize,
+    ) -> PyResult<()> {
+        let begin = BackwardBegin {
+            pass: call.backward(),
+            task: 0,
+            serial: self.serials.fetch_add(1, Ordering::Relaxed),
+            begin_sequence: 0,
+            outputs,
+            inputs,
+            recording: self.recorder.is_recording(py)?,
+        };
+        // No node is that new: passes end when that is told.
+        self.session.collector.module_backward_begin(begin, u64::MAX);
+        Ok(())
+    }
+
+    /// A gradient of an output or of an input of the call.
+    fn backward_gradient(
+        &self,
+        call: &ModuleCall,
+        of_output: bool,
+        position: usize,
+        grad: &Bound<'_, PyAny>,
+    ) {
+        self.session.module_gradient(number_of(call.pass), of_output, position, grad);
+    }
+
+    /// The backward pass of a call is over.
+    fn backward_end(&self, py: Python<'_>, call: &ModuleCall) -> PyResult<()> {
+        let is_recording = self.recorder.is_recording(py)?;
+        let pass = call.backward();
+        let finished = self.session.collector.module_backward_end(pass, is_recording);
+        self.session.save_held(py, pass, finished);
+        Ok(())
     }
 
     /// The call raised, or nothing is recorded: it only stops running.
@@ -159,7 +219,7 @@ impl Modules {
 
     /// Where a tensor lies on the border of a module call, if it does.
     fn boundary(&self, tensor: &Bound<'_, PyAny>) -> Option<Boundary> {
-        self.watch.boundary(tensor)
+        self.watch.as_ref()?.boundary(tensor)
     }
 
     /// Forgets runs of autograd that raised.
@@ -203,13 +263,18 @@ impl Modules {
             // Asked of the parameter: nothing may refer to it, not even weakly, if it is to be exchanged for another
             // one, as `Module.to` does.
             if let Some(known) = hooks.get_item(&key)?
-                && has_hook(&parameter, &known)?
+                && (session.adapter.keeps_hooks() || has_hook(&parameter, &known)?)
             {
                 continue;
             }
-            let (session, window) = (session.clone(), self.window.clone_ref(py));
-            let hook = Bound::new(py, ParameterHook { session, module, parameter: parameter_name, window })?;
-            parameter.call_method1(intern!(py, "register_hook"), (&hook,))?;
+            let hook = ParameterHook {
+                session: session.clone(),
+                module,
+                parameter: parameter_name,
+                window: self.window.clone_ref(py),
+            };
+            let hook = Bound::new(py, hook)?;
+            session.adapter.register_hook(&parameter, hook.as_any().clone())?;
             hooks.set_item(key, hook)?;
         }
         Ok(())
@@ -333,6 +398,11 @@ impl Session {
     pub(crate) fn module_backward_complete(&self, py: Python<'_>, call: u64, recording: bool) {
         let pass = pass_of(call, Direction::Backward);
         let finished = self.collector.module_backward_complete(pass, recording);
+        self.save_held(py, pass, finished);
+    }
+
+    /// Saves the gradients of a pass that were held until it was known whether it overflows.
+    fn save_held(&self, py: Python<'_>, pass: Pass, finished: Finished) {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).remove(&pass);
         if finished == Finished::SaveTensors {
             let name = self.collector.module_name(pass);

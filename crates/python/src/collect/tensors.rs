@@ -105,6 +105,9 @@ impl Session {
         if shape.contains(&0) {
             return Ok(empty(dtype, shape));
         }
+        if !self.collector.framework().tells_places {
+            return self.read_copy(tensor, dtype, shape);
+        }
         if !tensor.getattr(intern!(py, "is_cpu"))?.extract::<bool>()? {
             if !saves
                 && !self.decides_at_once
@@ -128,10 +131,10 @@ impl Session {
         dtype: KnownDType,
         shape: Vec<usize>,
     ) -> PyResult<Reading> {
-        Ok(match self.adapter.on_host(tensor)? {
-            Some(copy) => self.read_host(&copy, dtype, shape, Some(copy.clone().unbind())),
-            None => Reading::Odd,
-        })
+        let Some(copy) = self.adapter.on_host(tensor)? else { return Ok(Reading::Odd) };
+        // What cannot be read as it is was made wider; its name stays.
+        let dtype = KnownDType { dtype: self.dtype(&copy)?.dtype, ..dtype };
+        Ok(self.read_host(&copy, dtype, shape, Some(copy.clone().unbind())))
     }
 
     fn read_host(
@@ -161,12 +164,25 @@ impl Session {
     pub(crate) fn measure(&self, object: &Bound<'_, PyAny>, tensor: &HostTensor) -> PyResult<Measured> {
         let numel = tensor.numel();
         let view = if numel == 0 { empty_view(tensor.known_dtype()?)? } else { tensor.view()? };
+        let measured = self.measure_view(object, tensor, &view);
+        Ok(if self.collector.framework().measures_singles { measured.as_singles(&view) } else { measured })
+    }
+
+    fn measure_view(
+        &self,
+        object: &Bound<'_, PyAny>,
+        tensor: &HostTensor,
+        view: &TensorView<'_>,
+    ) -> Measured {
+        let numel = tensor.numel();
         let wanted = self.collector.wanted();
         if numel < SHARE_ELEMENTS {
-            return Ok(measure(&view, wanted));
+            return measure(view, wanted);
         }
         let in_order = view.in_memory_order();
-        let memory = in_order.as_bytes().map(|bytes| Memory {
+        // Where elements are brought to the host, nobody says whether they have changed.
+        let is_own = self.collector.framework().tells_places;
+        let memory = in_order.as_bytes().filter(|_| is_own).map(|bytes| Memory {
             address: tensor.address,
             dtype: view.dtype(),
             bytes,
@@ -175,18 +191,18 @@ impl Session {
         });
         let known = memory.and_then(|memory| self.shared.find(object, memory, &self.adapter.data_ptr));
         if let Some(measured) = known.filter(|known| known.has(wanted)) {
-            return Ok(measured);
+            return measured;
         }
         let find = || match known {
-            Some(known) => known.completed(&view, wanted),
-            None => measure(&view, wanted),
+            Some(known) => known.completed(view, wanted),
+            None => measure(view, wanted),
         };
         let measured =
             if numel < DETACH_ELEMENTS { find() } else { object.py().detach(|| self.with_help(numel, find)) };
         if let Some(memory) = memory {
             self.shared.keep(object, memory, &measured);
         }
-        Ok(measured)
+        measured
     }
 
     /// Goes through so many elements with whoever can help: never threads of the whole process, which a forked child lacks.

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use msprobe_collect::{Encoder, LeafPlace, Saving, Variable};
-use pyo3::intern;
 use pyo3::prelude::*;
 
 use super::Collector;
@@ -42,7 +41,7 @@ impl Collector {
         let Some(watched) = collector.variable_gradients(&gradients, structure) else { return Ok(()) };
         for (place, tensor) in leaves {
             let hook = LeafHook { session: session.clone(), variable: watched.clone(), place, saving };
-            tensor.call_method1(intern!(py, "register_hook"), (Py::new(py, hook)?,))?;
+            session.adapter.register_hook(&tensor, Bound::new(py, hook)?.into_any())?;
         }
         Ok(())
     }

@@ -256,7 +256,7 @@ impl<'a> Walk<'a> {
         let appearance = Appearance {
             kind: &special.kind,
             placement: placement.as_ref(),
-            requires_grad: Some(value.getattr(intern!(value.py(), "requires_grad"))?.extract()?),
+            requires_grad: self.requires_grad(value, &Appearance::plain(self.session))?,
         };
         match special.plain {
             Some(plain) => self.tensor(&plain, &appearance),
@@ -264,12 +264,20 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Whether a tensor requires a gradient, if records tell it.
+    fn requires_grad(&self, value: &Bound<'_, PyAny>, appearance: &Appearance<'_>) -> PyResult<Option<bool>> {
+        if !self.session.collector.framework().tells_autograd {
+            return Ok(None);
+        }
+        match appearance.requires_grad {
+            Some(known) => Ok(Some(known)),
+            None => value.getattr(intern!(value.py(), "requires_grad"))?.extract(),
+        }
+    }
+
     fn tensor(&mut self, value: &Bound<'_, PyAny>, appearance: &Appearance<'_>) -> PyResult<()> {
         let session = self.session;
-        let requires_grad = match appearance.requires_grad {
-            Some(known) => known,
-            None => value.getattr(intern!(value.py(), "requires_grad"))?.extract()?,
-        };
+        let requires_grad = self.requires_grad(value, appearance)?;
         let saves = self.encoder.saves_now();
         match session.read(value, saves)? {
             Reading::Host(tensor) => {
@@ -292,10 +300,7 @@ impl<'a> Walk<'a> {
     fn odd_tensor(&mut self, value: &Bound<'_, PyAny>, appearance: &Appearance<'_>) -> PyResult<()> {
         let (session, py) = (self.session, value.py());
         let _unseen = session.adapter.unseen(py);
-        let requires_grad = match appearance.requires_grad {
-            Some(known) => known,
-            None => value.getattr(intern!(py, "requires_grad"))?.extract()?,
-        };
+        let requires_grad = self.requires_grad(value, appearance)?;
         let dtype = session.dtype(value)?;
         let saves = self.encoder.saves_now();
         let checks = session.collector.wanted().crc32;
@@ -317,7 +322,7 @@ impl<'a> Walk<'a> {
             kind: appearance.kind,
             dtype: &dtype.name,
             shape: &form.shape,
-            requires_grad: Some(requires_grad),
+            requires_grad,
             style: NumberStyle::Tensor,
             figures,
             placement: appearance.placement,
@@ -336,14 +341,14 @@ impl<'a> Walk<'a> {
         &mut self,
         tensor: &HostTensor,
         appearance: &Appearance<'_>,
-        requires_grad: bool,
+        requires_grad: Option<bool>,
         figures: ElementFigures<'_>,
     ) {
         self.encoder.tensor(&TensorValue {
             kind: appearance.kind,
             dtype: &tensor.dtype.name,
             shape: &tensor.shape,
-            requires_grad: Some(requires_grad),
+            requires_grad,
             style: NumberStyle::Tensor,
             figures,
             placement: appearance.placement,
@@ -386,7 +391,8 @@ impl<'a> Walk<'a> {
         let py = value.py();
         match self.session.adapter.kind(value)? {
             Kind::Tensor | Kind::SpecialTensor
-                if value.getattr(intern!(py, "requires_grad"))?.extract::<bool>()? =>
+                if !self.session.collector.framework().tells_autograd
+                    || value.getattr(intern!(py, "requires_grad"))?.extract::<bool>()? =>
             {
                 leaves.push((self.encoder.leaf(), value.clone()));
             }

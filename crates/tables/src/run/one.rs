@@ -7,7 +7,7 @@ use msprobe_compare::Mode;
 use msprobe_compare::metrics::{TensorComparison, compare_tensors, compare_tensors_widened};
 use msprobe_compare::pairing::{MatchMethod, RowPair};
 use msprobe_compare::side::{Construct, FileKind, Side, Stacks, read_construct};
-use msprobe_compare::verdict::{self, Judgement, NoiseRun, Verdict};
+use msprobe_compare::verdict::{self, Asked, Judgement, NoiseRun, Verdict};
 use msprobe_report::console::Console;
 use msprobe_report::error::CompareError;
 use msprobe_report::paths::{make_directory, publish_stamped, timestamp};
@@ -249,7 +249,7 @@ impl Comparison<'_> {
             target: self.target,
             golden: self.golden,
             mode: self.mode,
-            mapped: if self.pairs_were_asked_for() { pairs } else { &[] },
+            asked: if self.pairs_were_asked_for() { Asked::Values(pairs) } else { Asked::Nothing },
             real,
             measure: &measure,
             constructs: (&constructs.0, &constructs.1),

@@ -57,4 +57,13 @@ class Logger:
         print(f"{now} ({os.getpid()}) {self.prefix()}[{_NAMES[level]}] {text}", file=sys.stdout, flush=True)
 
 
+def log_end(log: Logger) -> None:
+    """Says that collection is over, in a box."""
+    text = "msprobe ends successfully."
+    edge = "*" * 76
+    log.info(edge)
+    log.info(f"*{text:^{len(edge) - 2}}*")
+    log.info(edge)
+
+
 logger = Logger()

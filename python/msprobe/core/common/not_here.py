@@ -10,11 +10,9 @@ _PYTORCH = {
     "TrainerMon": "the task grad_probe records gradients step by step (PrecisionDebugger.monitor), "
     "statistics.flight_recorder watches a long run for NaN and Inf",
 }
-_COLLECTION = "comparison of MindSpore dumps is in msprobe.mindspore.compare and `msprobe compare`"
-_MINDSPORE = dict.fromkeys(
-    ("PrecisionDebugger", "seed_all", "MsprobeStep", "MsprobeInitStep", "TrainerMon", "save", "save_grad"),
-    _COLLECTION,
-)
+_MINDSPORE = {
+    "TrainerMon": "the task grad_probe records gradients step by step (PrecisionDebugger.monitor)",
+}
 _KNOWN = {"msprobe.pytorch": _PYTORCH, "msprobe.mindspore": _MINDSPORE}
 
 

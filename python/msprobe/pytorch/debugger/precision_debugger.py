@@ -9,8 +9,11 @@ import importlib
 import threading
 from typing import Any, ClassVar, Protocol
 
+import torch
+
 from msprobe import _native
 from msprobe.core import collect_config
+from msprobe.core.collection import arguments as common
 from msprobe.core.common.exceptions import MsprobeException
 from msprobe.pytorch import dataloader
 from msprobe.pytorch.debugger import arguments
@@ -103,7 +106,7 @@ class PrecisionDebugger:
 
     def _build(self, config: _native.Config, model: Any) -> None:
         if config.task == "free_benchmark":
-            raise arguments.invalid(
+            raise common.invalid(
                 "the task free_benchmark is not part of this version; collect the run on both devices with "
                 "the task statistics or tensor and compare the dumps with `msprobe compare` instead"
             )
@@ -143,7 +146,7 @@ class PrecisionDebugger:
             self = cls._current()
             if self.service is None:
                 return
-            tokens = arguments.checked_token_range(token_range)
+            tokens = common.checked_token_range(token_range, logger)
             models = self._models(model, tokens)
             if self.enable_dataloader:
                 logger.warning("DataLoader is enabled, start() skipped.")
@@ -182,7 +185,7 @@ class PrecisionDebugger:
             self = cls._current()
             if self.service is None or not self._saves:
                 return
-            if arguments.can_save(variable, name, save_backward):
+            if common.can_save(variable, name, save_backward, torch.Tensor):
                 self.service.save(variable, name, save_backward)
 
     @classmethod
@@ -190,7 +193,7 @@ class PrecisionDebugger:
         """Makes ``step`` the number of the coming step."""
         with _LOCK:
             service = cls._current().service
-            first = arguments.checked_init_step(step)
+            first = common.checked_init_step(step)
             if service is not None:
                 service.set_init_step(first)
 
@@ -199,7 +202,7 @@ class PrecisionDebugger:
         """Has calls of ``module.api`` collected, under ``api_prefix`` or the module's name."""
         with _LOCK:
             service = cls._current().service
-            prefix = arguments.checked_custom_api(module, api, api_prefix)
+            prefix = common.checked_custom_api(module, api, api_prefix)
             if service is not None:
                 service.register_custom_api(module, api, prefix)
 

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import binascii
 import ctypes
-import dataclasses
-import os
-import time
-import traceback
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, Callable
@@ -15,12 +10,20 @@ from typing import Any, Callable
 import torch
 import torch.distributed as dist
 
-from msprobe.core.common.log import logger
+from msprobe.core.collection.replacing import bare
+from msprobe.core.collection.telling import (
+    Told,
+    group_id,
+    is_numpy_scalar,
+    plain_kind,
+    told_numpy_scalar,
+    told_slice,
+)
+from msprobe.core.collection.window import Window
 from msprobe.core.framework import DeviceSketch, Form, Kind, Special
 from msprobe.pytorch.framework import PYTORCH
 from msprobe.pytorch.hooks import compiling, forms, frames, sketches
-from msprobe.pytorch.hooks.replacing import bare
-from msprobe.pytorch.hooks.window import Window, is_mode_enabled, unseen
+from msprobe.pytorch.hooks.window import is_mode_enabled, unseen
 
 # What devices can reduce.
 _DEVICE_INTEGERS = {torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64}
@@ -51,7 +54,7 @@ def _team() -> tuple[int, int] | None:
     return None if parallel is None or threads is None else (parallel, threads)
 
 
-class Adapter:
+class Adapter(Told):
     """PyTorch's side of a collection, as ``msprobe.core.framework.Adapter`` asks for it."""
 
     framework = PYTORCH
@@ -64,16 +67,15 @@ class Adapter:
         self.is_conj = bare(torch.Tensor.is_conj)
         self.is_grad_enabled = torch.is_grad_enabled
         self.team = _team()
+        self.register_hook = None
         self.unseen = unseen
         self.is_mode_enabled = is_mode_enabled
+        super().__init__(error_log)
         self._window = window
-        self._error_log = error_log
         self._device_statistics: list[tuple[torch.Tensor, torch.Tensor]] = []
         self._sketch = sketch
         self._device_sketches: list[sketches.Queued] = []
         self._wide_floats: dict[torch.device, torch.dtype] = {}
-        self._has_errors = False
-        self.on_notice: Callable[[], None] | None = None
         self.border: Callable[[Any, int, int], bool] | None = None
         """Told about functions that returned an argument unchanged; says whether it takes over."""
 
@@ -98,17 +100,13 @@ class Adapter:
         if key == "device":
             return _device(value)
         if isinstance(value, slice):
-            return {
-                "type": "slice",
-                "value": [_index(part) for part in (value.start, value.stop, value.step)],
-            }
+            return told_slice(value)
         if isinstance(value, torch.device):
             return {}
         if isinstance(value, torch.memory_format):
             return {"type": "torch.memory_format", "format": _MEMORY_FORMATS.get(value, str(value))}
-        if _is_numpy_scalar(type(value)):
-            item = value.item()
-            return None if isinstance(item, complex) else {"type": _numpy_name(type(value)), "value": item}
+        if is_numpy_scalar(type(value)):
+            return told_numpy_scalar(value)
         if dist.is_available():
             return _distributed(value)
         return None
@@ -195,30 +193,6 @@ class Adapter:
     def is_compiled_code(self, code: CodeType) -> bool:
         return compiling.is_compiled_code(code)
 
-    def tell(self, notices: list[tuple[bool, str]]) -> None:
-        """Logs what happened, warnings and information."""
-        for is_warning, text in notices:
-            (logger.warning if is_warning else logger.info)(text)
-        if notices and self.on_notice is not None:
-            self.on_notice()
-
-    def failed(self, phase: str, name: str, error: BaseException) -> None:
-        """Something could not be recorded: a line in dump_error_info.log, and training goes on."""
-        path = self._error_log()
-        logger.debug(f"{phase} failed for {name}: {error}")
-        if path is None:
-            return
-        now = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(time.time() + 8 * 3600))
-        trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-        stack = "".join(traceback.format_stack())
-        mode, self._has_errors = ("a" if self._has_errors else "w"), True
-        try:
-            with Path(path).open(mode, encoding="utf-8") as log:
-                log.write(f"[{now} +0800] [ERROR] {phase} failed: name={name}, pid={os.getpid()}\n{trace}")
-                log.write(f"Call stack (most recent call last):\n{stack}\n")
-        except OSError as unwritable:
-            logger.warning(f"{path} cannot be written: {unwritable}")
-
     def _quiet(self) -> _Quiet:
         return _Quiet(self._window)
 
@@ -246,31 +220,12 @@ def _kind(cls: type) -> Kind:
     if issubclass(cls, torch.Tensor):
         return Kind.SPECIAL_TENSOR
     # Subclasses of plain types that are told otherwise come first.
-    for base, kind in (
-        (torch.Size, Kind.SIZE),
-        (bool, Kind.BOOL),
-        (torch.dtype, Kind.DTYPE),
-        (slice, Kind.SLICE),
-        (type(Ellipsis), Kind.ELLIPSIS),
-    ):
+    for base, kind in ((torch.Size, Kind.SIZE), (torch.dtype, Kind.DTYPE)):
         if issubclass(cls, base):
             return kind
-    if _is_numpy_scalar(cls):
-        return Kind.RARE
-    for base, kind in ((int, Kind.INT), (float, Kind.FLOAT), (str, Kind.STR)):
-        if issubclass(cls, base):
-            return kind
-    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
-        return Kind.NAMED_TUPLE
-    # Before dicts: outputs of models are often both, and all their fields are told, the empty ones too.
-    if dataclasses.is_dataclass(cls):
-        return Kind.DATACLASS
-    if issubclass(cls, (list, tuple)):
-        return Kind.SEQUENCE
-    if issubclass(cls, dict):
-        return Kind.MAPPING
-    if cls.__module__ == "numpy" and cls.__name__ == "ndarray":
-        return Kind.ARRAY
+    plain = plain_kind(cls)
+    if plain is not None:
+        return plain
     if issubclass(cls, (torch.device, torch.memory_format)):
         return Kind.RARE
     if dist.is_available() and issubclass(cls, (dist.ProcessGroup, dist.P2POp, _reduce_ops())):
@@ -280,15 +235,6 @@ def _kind(cls: type) -> Kind:
 
 def _reduce_ops() -> tuple[type, ...]:
     return (dist.ReduceOp, dist.ReduceOp.RedOpType)
-
-
-def _is_numpy_scalar(cls: type) -> bool:
-    return any(base.__module__ == "numpy" and base.__name__ == "generic" for base in cls.__mro__)
-
-
-def _numpy_name(cls: type) -> str:
-    """numpy 2 calls bool what numpy 1 called bool_, and so do dumps."""
-    return "bool_" if cls.__name__ == "bool" else cls.__name__
 
 
 def _is_dense(tensor: torch.Tensor) -> bool:
@@ -324,16 +270,6 @@ def _device(value: Any) -> dict[str, Any]:
     return told
 
 
-def _index(value: Any) -> int | None:
-    if value is None:
-        return None
-    try:
-        return int(value)
-    except (TypeError, ValueError):
-        logger.warning(f"The data type {type(value)} cannot be converted to int type.")
-        return None
-
-
 def _local(tensor: Any) -> torch.Tensor:
     local: torch.Tensor = tensor._local_tensor
     if type(local) is not torch.Tensor:
@@ -360,7 +296,7 @@ def _placements(tensor: Any) -> list[tuple[str, int | None, str | None]]:
 def _distributed(value: Any) -> Any:
     if isinstance(value, dist.ProcessGroup):
         ranks = dist.get_process_group_ranks(value)
-        return {"type": "torch.ProcessGroup", "group_ranks": ranks, "group_id": _group_id(ranks)}
+        return {"type": "torch.ProcessGroup", "group_ranks": ranks, "group_id": group_id(ranks)}
     if isinstance(value, dist.P2POp):
         group = value.group if value.group is not None else dist.group.WORLD
         return {
@@ -369,12 +305,8 @@ def _distributed(value: Any) -> Any:
             "op": value.op.__name__,
             "peer": value.peer,
             "tag": value.tag,
-            "group_id": _group_id(dist.get_process_group_ranks(group)),
+            "group_id": group_id(dist.get_process_group_ranks(group)),
         }
     if isinstance(value, _reduce_ops()):
         return {"type": "torch.distributed.ReduceOp", "value": str(value)}
     return None
-
-
-def _group_id(ranks: list[int]) -> str:
-    return f"{binascii.crc32(str(ranks).encode()):08x}"

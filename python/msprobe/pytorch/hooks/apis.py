@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections import Counter
+from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, Callable, NamedTuple
 
@@ -16,14 +17,17 @@ import torch
 import torch.distributed as dist
 
 from msprobe import _native
-from msprobe.pytorch.hooks.api_list import read_api_list
+from msprobe.core.collection.api_list import read_api_list
+from msprobe.core.collection.replacing import Replacements
+from msprobe.core.collection.window import Window
 from msprobe.pytorch.hooks.collectives import Waits
 from msprobe.pytorch.hooks.modules import encodable
-from msprobe.pytorch.hooks.replacing import Replacements
 from msprobe.pytorch.hooks.scripting import make_scriptable
-from msprobe.pytorch.hooks.window import Window, fake_mode, is_compiling
+from msprobe.pytorch.hooks.window import fake_mode, is_compiling
 
 Function = Callable[..., Any]
+
+API_LIST = Path(__file__).with_name("support_wrap_ops.yaml")
 
 _BY_NAME = {
     # ``1 / x`` runs the same function under another name; what it computes inside is recorded.
@@ -126,7 +130,7 @@ class ApiHooks:
         if not new:
             return
         self._installed.update(section.name for section in new)
-        sections = read_api_list()
+        sections = read_api_list(API_LIST)
         listed = [
             found
             for section in new

@@ -8,8 +8,8 @@ from typing import Any, Callable
 import torch
 from torch import Tensor
 
+from msprobe.core.collection.replacing import bare
 from msprobe.pytorch.hooks import window
-from msprobe.pytorch.hooks.replacing import bare
 
 tensor = Tensor
 parameter = torch.nn.Parameter

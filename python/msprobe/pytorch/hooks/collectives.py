@@ -7,8 +7,8 @@ from typing import Any
 import torch.distributed as dist
 
 from msprobe import _native
-from msprobe.pytorch.hooks.replacing import ByAttribute
-from msprobe.pytorch.hooks.window import Window
+from msprobe.core.collection.replacing import ByAttribute
+from msprobe.core.collection.window import Window
 
 
 class _Pending:

@@ -10,8 +10,8 @@ from typing import Any, Callable
 import torch
 
 from msprobe import _native
+from msprobe.core.collection.replacing import ByAttribute, Replacements
 from msprobe.core.common.log import logger
-from msprobe.pytorch.hooks.replacing import ByAttribute, Replacements
 
 # Around the graphs that were compiled ahead of time, in forward and backward.
 _RUNTIME = ("torch/_functorch/_aot_autograd/", "torch/_inductor/")

@@ -12,9 +12,10 @@ from typing import Any, Callable
 import torch
 
 from msprobe import _native
+from msprobe.core.collection.window import Window
 from msprobe.core.common.log import logger
 from msprobe.pytorch.hooks import autograd
-from msprobe.pytorch.hooks.window import Window, is_compiling
+from msprobe.pytorch.hooks.window import is_compiling
 
 
 class _Running(threading.local):

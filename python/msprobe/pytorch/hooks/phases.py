@@ -10,8 +10,8 @@ import torch
 import torch.utils.checkpoint
 
 from msprobe import _native
-from msprobe.pytorch.hooks.replacing import Replacements
-from msprobe.pytorch.hooks.window import Window
+from msprobe.core.collection.replacing import Replacements
+from msprobe.core.collection.window import Window
 
 _CLIPPERS = ("clip_grad_norm_", "clip_grad_norm", "clip_grad_value_")
 _MEGATRON = ("megatron.core.optimizer.clip_grads", "megatron.core.optimizer.optimizer")

@@ -9,7 +9,7 @@ from typing import Any, Callable
 
 import torch
 
-from msprobe.pytorch.hooks.replacing import ByCode, Replacements
+from msprobe.core.collection.replacing import ByCode, Replacements
 
 
 def make_scriptable(wrapper: Any, original: Any) -> None:

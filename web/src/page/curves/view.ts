@@ -5,7 +5,8 @@ import "./curves.css";
 import { beforeNextFrame, button, element, searchField } from "../../parts/dom";
 import type { Tone } from "../../parts/tones";
 import { thousands, WORDS } from "../../parts/words";
-import { type CurvesDescription, piecesOf, type View } from "../views";
+import type { View } from "../../parts/views";
+import { type CurvesDescription, piecesOf } from "../views";
 import {
   type ChartShape,
   type Curve,

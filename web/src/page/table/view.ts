@@ -2,7 +2,8 @@
 
 import { afterTyping, button, copyText, element, penOf, searchField } from "../../parts/dom";
 import { thousands, WORDS } from "../../parts/words";
-import { piecesOf, type TableDescription, type View } from "../views";
+import type { View } from "../../parts/views";
+import { piecesOf, type TableDescription } from "../views";
 import { Grid, type Sorting } from "./grid";
 import {
   csvOf,

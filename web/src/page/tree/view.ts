@@ -4,7 +4,8 @@ import "./tree.css";
 
 import { button, element, searchField } from "../../parts/dom";
 import { WORDS } from "../../parts/words";
-import type { TreeDescription, View } from "../views";
+import type { View } from "../../parts/views";
+import type { TreeDescription } from "../views";
 
 // Children drawn at once; the others are a click away.
 const CHILDREN_AT_ONCE = 100;

@@ -1,0 +1,1 @@
+"""``PrecisionDebugger`` of MindSpore."""

@@ -1,0 +1,1 @@
+"""Gradients given to an optimizer of MindSpore."""

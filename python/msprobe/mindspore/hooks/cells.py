@@ -1,0 +1,163 @@
+"""Hooks of a model's cells: their calls, their backward passes and the gradients of their parameters."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import weakref
+from collections.abc import Iterator
+from typing import Any, Callable
+
+import mindspore as ms
+
+from msprobe import _native
+from msprobe.core.collection.window import Window
+from msprobe.core.common.log import logger
+from msprobe.mindspore.hooks.gradients import Gradients
+
+
+class _Running(threading.local):
+    """Calls this thread is inside of, outermost first."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[CellHook, _native.ModuleCall, Any, BaseException | None]] = []
+
+
+def is_compiled(cell: Any) -> bool:
+    """Whether what a cell does is compiled by ``mindspore.jit``."""
+    construct: Any = getattr(type(cell), "construct", None)
+    code = getattr(construct, "__code__", None)
+    is_older = code is not None and code.co_name == "staging_specialize"
+    return is_older or bool(getattr(construct, "__wrapped_by_jit__", False))
+
+
+def descendants(model: Any) -> Iterator[tuple[str, Any]]:
+    """The cells below a model with their paths, depth first, each once. Compiled ones are left out with all
+    below them."""
+    seen = {id(model)}
+
+    def below(cell: Any, path: str) -> Iterator[tuple[str, Any]]:
+        for name, child in cell._cells.items():
+            if child is None or id(child) in seen or is_compiled(child):
+                continue
+            seen.add(id(child))
+            yield f"{path}{name}", child
+            yield from below(child, f"{path}{name}.")
+
+    if not is_compiled(model):
+        yield from below(model, "")
+
+
+class CellHooks:
+    """All hooked cells of a run."""
+
+    def __init__(
+        self,
+        collector: _native.Collector,
+        window: Window,
+        gradients: Gradients,
+        below: Callable[[Any], Iterator[tuple[str, Any]]] | None = None,
+        parameters_of: Callable[[Any], dict[str, Any]] | None = None,
+    ) -> None:
+        self.window = window
+        self.parameters_of = parameters_of or _own_parameters
+        self._below = below or descendants
+        self.gradients = gradients
+        self.native = _native.Modules(collector, window, None)
+        self.running = _Running()
+        self._hooked: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    def install(self, models: list[tuple[str, Any]]) -> None:
+        """Hooks every cell below the given ones, which are not recorded themselves."""
+        for prefix, model in models:
+            for path, cell in self._below(model):
+                self.hook(cell, f"{prefix}{path}.{type(cell).__name__}")
+
+    def hook(self, cell: Any, stem: str) -> None:
+        if cell in self._hooked:
+            return
+        self._hooked.add(cell)
+        hook = CellHook(self, self.native.add(stem))
+        cell.register_forward_pre_hook(hook.before, with_kwargs=True)
+        cell.register_forward_hook(hook.after, with_kwargs=True, always_call=True)
+
+    def reset(self) -> None:
+        """Forgets calls that never came back."""
+        self.running.calls.clear()
+        self.native.reset()
+
+
+class CellHook:
+    """The hooks of one cell. While nothing is recorded they only count its calls."""
+
+    def __init__(self, hooks: CellHooks, cell: int) -> None:
+        self._hooks = hooks
+        self._cell = cell
+        self._parameters: dict[str, _native.ParameterHook] = {}
+
+    def __deepcopy__(self, _: Any) -> Any:
+        """A copy of a cell is not recorded until it is hooked itself."""
+        return _HookOfACopy()
+
+    def before(self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        hooks = self._hooks
+        inside = hooks.window.inside
+        if hooks.gradients.pending is not None:
+            hooks.gradients.settle()
+        was_inside, inside.api = inside.api, True
+        try:
+            call = hooks.native.begin(self._cell, args, kwargs)
+            watch = hooks.gradients.of_cell(hooks.native, call, args) if hooks.window.open else None
+        finally:
+            inside.api = was_inside
+        hooks.running.calls.append((self, call, watch, sys.exc_info()[1]))
+        return None if watch is None else (watch.args, kwargs)
+
+    def after(self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Any:
+        hooks = self._hooks
+        calls = hooks.running.calls
+        while calls:
+            hook, call, watch, error = calls.pop()
+            if hook is self:
+                break
+            # Its construct was left by something no hook is told about.
+            hooks.native.leave(call)
+        else:
+            return None
+        if not hooks.window.open or sys.exc_info()[1] is not error:
+            hooks.native.leave(call)
+            return None
+        inside = hooks.window.inside
+        was_inside, inside.api = inside.api, True
+        try:
+            hooks.native.end(
+                call, args, kwargs, output, hooks.parameters_of(cell), self._parameters, sys._getframe()
+            )
+            if watch is None:
+                return None
+            if not isinstance(output, (ms.Tensor, tuple)):
+                logger.warning(
+                    f"The output of a {type(cell).__name__} is a {type(output).__name__}: "
+                    "its backward pass is not recorded."
+                )
+                return None
+            return watch.leave(output)
+        finally:
+            inside.api = was_inside
+
+
+class _HookOfACopy:
+    """What a copied cell has in place of hooks."""
+
+    def before(self, cell: Any, args: Any, kwargs: Any) -> None: ...
+
+    def after(self, cell: Any, args: Any, kwargs: Any, output: Any) -> None: ...
+
+
+def _own_parameters(cell: Any) -> dict[str, Any]:
+    """The parameters of a cell itself, by the last part of their names."""
+    return {
+        str(parameter.name).rpartition(".")[2]: parameter
+        for parameter in cell._params.values()
+        if parameter is not None
+    }

@@ -1,0 +1,218 @@
+// The viewer in a browser over graphs in memory: home, items that are no graphs, links, keys, themes and languages.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { coloursOf, NARROW, screenshot } from "../browser";
+import { clickBox, drawn, isInView, openNames, placeNow, until, untilPlace } from "./driver";
+import { CULPRIT, itemOf, ROOT } from "./graphs";
+import { ATTENTION, BAD, BLOCK, mock, viewer } from "./setup";
+
+test("home shows what was found, by kind, with answers; many ranks are one line and one picture", async () => {
+  await viewer({}, async (page) => {
+    await page.locator(".kind").first().waitFor();
+    const kinds = await page.locator(".kind").evaluateAll((all) => all.map((one) => (one as HTMLElement).dataset.kind));
+    assert.deepEqual(kinds, ["graph", "comparison", "gradients", "keydata", "trend", "dump"]);
+    const wide = page.locator('.item[data-id="wide"]');
+    assert.match(await wide.innerText(), /Diverged.*64 ranks × 4 steps/s);
+    assert.match(await wide.locator("code").innerText(), new RegExp(CULPRIT.replaceAll(".", "\\.")));
+    assert.ok((await coloursOf(page, '.item[data-id="wide"] canvas')) >= 2);
+    assert.match(await page.locator('.item[data-id="broken"]').innerText(), /not a database/);
+    await page.locator(".notes summary").click();
+    assert.match(await page.locator(".notes").innerText(), /a link, not followed/);
+    await screenshot(page, "viewer-home");
+    // A cell opens its rank and step, at the culprit.
+    const cells = page.locator('.item[data-id="small"] canvas');
+    await cells.scrollIntoViewIfNeeded();
+    const box = (await cells.boundingBox())!;
+    await page.mouse.click(box.x + 3, box.y + box.height - 3);
+    const place = await untilPlace(page, ({ file }) => file === "small", "small");
+    assert.deepEqual([place.step, place.rank, place.node], [1, 0, CULPRIT]);
+    await page.goBack();
+    await page.locator(".kind").first().waitFor();
+    // What was made since is there when one comes back.
+    mock.items.push(itemOf("later", "keydata"));
+    await page.locator(".home-button").click();
+    await page.locator('.item[data-id="later"]').waitFor();
+    mock.items.pop();
+    await page.locator(".home-button").click();
+    await page.locator('.item[data-id="later"]').waitFor({ state: "detached" });
+    await page.locator(".search").fill("keydata");
+    await page.locator(".count", { hasText: /^1 item$/ }).waitFor();
+  });
+});
+
+test("reports, matrices and tables of items that are no graphs", async () => {
+  await viewer({}, async (page) => {
+    await page.locator('.item[data-id="compared"] .report').click();
+    await page.frameLocator("iframe.report-frame").locator("h1", { hasText: "The report" }).waitFor();
+    assert.equal(await page.locator("iframe").getAttribute("sandbox"), "allow-scripts allow-downloads");
+    await page.locator(".tab", { hasText: "Tables" }).click();
+    await page.locator(".plain-table td", { hasText: "<b>not bold</b>" }).waitFor();
+    assert.match(await page.locator(".answer").innerText(), /Diverged at/);
+    await page.goBack();
+    await page.locator("iframe").waitFor();
+    await page.locator(".home-button").click();
+    await page.locator('.item[data-id="grads"] .item-title').click();
+    await page.locator(".figure canvas[data-spots='12']").waitFor();
+    assert.ok((await coloursOf(page, ".figure canvas")) > 4);
+    await page.locator(".figure canvas").focus();
+    await page.keyboard.press("ArrowRight");
+    assert.match(await page.locator(".reading").innerText(), /layer\.0\.weight, step 0: 1\.000/);
+    await page.locator(".home-button").click();
+    await page.locator('.item[data-id="keys"] .item-title').click();
+    await page.locator(".figure canvas[data-spots='12']").waitFor();
+  });
+});
+
+test("all of it by keys, with a palette and a page of keys", async () => {
+  await viewer({ file: "small", step: 0, rank: 0 }, async (page) => {
+    await drawn(page);
+    await page.keyboard.press("ArrowDown");
+    await untilPlace(page, ({ node }) => node === ROOT, "the root");
+    await page.keyboard.press("ArrowDown");
+    await untilPlace(page, ({ node }) => node === BLOCK, "the first block");
+    await page.keyboard.press("Enter");
+    await untilPlace(page, ({ open }) => open.target.includes(BLOCK), "it opens");
+    await page.keyboard.press("ArrowRight");
+    await untilPlace(page, ({ node }) => node === ATTENTION, "inside");
+    await page.keyboard.press("ArrowLeft");
+    await untilPlace(page, ({ node }) => node === BLOCK, "outside");
+    await page.keyboard.press("ArrowLeft");
+    await untilPlace(page, ({ open }) => !open.target.includes(BLOCK), "closed");
+    await page.keyboard.press("]");
+    await untilPlace(page, ({ step }) => step === 1, "the next step");
+    await page.keyboard.press("[");
+    await untilPlace(page, ({ step }) => step === 0, "the step before");
+    await page.keyboard.press("}");
+    await untilPlace(page, ({ rank }) => rank === 1, "the next rank");
+    await page.keyboard.press("{");
+    await untilPlace(page, ({ rank }) => rank === 0, "the rank before");
+    await page.keyboard.press("?");
+    await page.locator("dialog.help", { hasText: "Next finding" }).waitFor();
+    await page.keyboard.press("Escape");
+    assert.equal(await page.locator("dialog").count(), 0);
+    await page.keyboard.press("Control+k");
+    await page.keyboard.type("first div");
+    await page.keyboard.press("Enter");
+    await page.locator(".toast").first().waitFor();
+    await page.keyboard.press("Control+k");
+    await page.keyboard.type("linear.77");
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Enter");
+    await page.locator(".said", { hasText: /found/ }).waitFor();
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("h");
+    await page.locator(".kind").first().waitFor();
+  });
+});
+
+test("a link shows the same to another window, and windows are independent", async () => {
+  await viewer(
+    {
+      ...BAD,
+      open: { target: [BLOCK, ATTENTION], golden: [BLOCK] },
+      node: CULPRIT,
+      colour: "index",
+      panel: "stacks",
+      left: "search",
+      search: { q: "mlp", regex: false, matchCase: false, facets: { side: "target" } },
+    },
+    async (page) => {
+      await drawn(page);
+      await page.locator(".stacks").waitFor();
+      await page.locator(".said", { hasText: /found/ }).waitFor();
+      const other = await page.context().newPage();
+      await other.goto(page.url());
+      await drawn(other);
+      assert.ok(await isInView(other, "target", CULPRIT));
+      assert.deepEqual(await openNames(other, "target"), [BLOCK, ATTENTION]);
+      assert.deepEqual({ ...placeNow(other), open: null }, { ...placeNow(page), open: null });
+      await other.keyboard.press("}");
+      await untilPlace(other, ({ rank }) => rank === 1, "rank 1");
+      assert.equal(placeNow(page).rank, 0);
+      // Back: rank, then nodes, then what was open.
+      await other.goBack();
+      await untilPlace(other, ({ rank }) => rank === 0, "rank 0 again");
+      await clickBox(page, "target", ATTENTION);
+      await untilPlace(page, ({ node }) => node === ATTENTION, "another node");
+      await page.goBack();
+      await untilPlace(page, ({ node }) => node === CULPRIT, "the node before");
+      await page.locator(".details-name", { hasText: CULPRIT }).waitFor();
+      await page.goForward();
+      await page.locator(".details-name", { hasText: ATTENTION }).waitFor();
+    },
+  );
+});
+
+test("a graph that is being made is waited for; one that cannot be read says why", async () => {
+  await viewer(
+    {},
+    async (page) => {
+      await page.locator('.item[data-id="raw"]').waitFor();
+      mock.notYet = 3;
+      await page.locator('.item[data-id="raw"] .item-title').click();
+      await page.locator(".waiting", { hasText: "25 %" }).waitFor();
+      await drawn(page);
+      // One side only, and nothing to match.
+      assert.equal(await page.locator(".pane:visible").count(), 1);
+    },
+    { allowed: /503/ },
+  );
+});
+
+test("light and dark, colours for all eyes, Chinese, a small screen and a phone", async () => {
+  await viewer({ ...BAD, node: CULPRIT }, async (page) => {
+    await drawn(page);
+    const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    const light = await ground();
+    await page.locator(".theme").click();
+    await page.locator(".theme").click();
+    await until(async () => (await ground()) !== light, "dark by the switch");
+    await screenshot(page, "viewer-dark");
+    const red = await page.evaluate(() => document.documentElement.style.getPropertyValue("--red-line"));
+    await page.locator(".distinct").click();
+    assert.notEqual(await page.evaluate(() => document.documentElement.style.getPropertyValue("--red-line")), red);
+    await screenshot(page, "viewer-distinct");
+    await page.locator(".language").click();
+    await page.locator(".tab", { hasText: "对比详情" }).waitFor();
+    await drawn(page);
+    assert.ok(await isInView(page, "target", CULPRIT));
+  });
+  await viewer(
+    { ...BAD, node: CULPRIT },
+    async (page) => {
+      await drawn(page);
+      await page.locator(".values").first().waitFor();
+      assert.equal(await page.locator("html").getAttribute("lang"), "zh");
+      await screenshot(page, "viewer-chinese");
+    },
+    { locale: "zh-CN" },
+  );
+  await viewer(
+    { ...BAD, node: CULPRIT },
+    async (page) => {
+      await drawn(page);
+      await page.locator(".values").first().waitFor();
+      const box = (await page.locator(".boxes").first().boundingBox())!;
+      assert.ok(box.height > 300 && box.width > 350, `${box.width} x ${box.height}`);
+      assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth));
+      await screenshot(page, "viewer-1366");
+    },
+    { viewport: { width: 1366, height: 768 }, colorScheme: "dark" },
+  );
+  await viewer(
+    { ...BAD, node: CULPRIT },
+    async (page) => {
+      await drawn(page);
+      await page.locator(".values").first().waitFor();
+      assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth));
+      await screenshot(page, "viewer-phone");
+      await page.locator(".home-button").click();
+      await page.locator(".item").first().waitFor();
+      assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth));
+      await screenshot(page, "viewer-phone-home");
+    },
+    { viewport: NARROW, hasTouch: true },
+  );
+});
