@@ -84,6 +84,20 @@ export async function withPage(
   assert.deepEqual(complaints, []);
 }
 
+// A page shows what was done to it a moment later: what is expected is looked for again until it is there.
+export async function eventually(expectation: () => Promise<void>): Promise<void> {
+  const patience = Date.now() + 15000;
+  for (;;) {
+    try {
+      await expectation();
+      return;
+    } catch (error) {
+      if (Date.now() > patience) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 30));
+    }
+  }
+}
+
 export async function screenshot(page: Page, name: string): Promise<void> {
   mkdirSync(screens, { recursive: true });
   await page.screenshot({ path: path.join(screens, `${name}.png`) });

@@ -10,6 +10,7 @@ import {
   coloursOf,
   columnTexts,
   compared,
+  eventually,
   golden,
   launch,
   NARROW,
@@ -82,19 +83,19 @@ const shownRows = async (page: Page): Promise<string> => (await page.locator(".c
 test("a comparison begins with its answer and the evidence", async () => {
   await withPage(browser, comparison(), {}, async (page) => {
     await page.locator(".verdict .paragraphs p").first().waitFor();
-    assert.match(await page.locator("h1").innerText(), /comparison of two dumps/);
-    assert.ok((await page.locator(".row").count()) > 5);
-    assert.equal(await page.locator(".row.evidence.chosen").count(), 1);
+    await eventually(async () => assert.match(await page.locator("h1").innerText(), /comparison of two dumps/));
+    await eventually(async () => assert.ok((await page.locator(".row").count()) > 5));
+    await eventually(async () => assert.equal(await page.locator(".row.evidence.chosen").count(), 1));
     // The panel beside the grid shows the call stack of that row.
-    assert.match(await page.locator("aside.details pre").first().innerText(), /line \d+/);
+    await eventually(async () => assert.match(await page.locator("aside.details pre").first().innerText(), /line \d+/));
     await screenshot(page, "comparison");
     await page.locator("aside .close").click();
-    assert.equal(await page.locator("aside.details").isVisible(), false);
+    await eventually(async () => assert.equal(await page.locator("aside.details").isVisible(), false));
     // Closing gives the keys to the grid.
     await page.keyboard.press("Enter");
     await page.locator("aside.details").waitFor();
     await page.keyboard.press("Escape");
-    assert.equal(await page.locator("aside.details").isVisible(), false);
+    await eventually(async () => assert.equal(await page.locator("aside.details").isVisible(), false));
   });
 });
 
@@ -105,7 +106,7 @@ test("rows are sorted, filtered and exported", async () => {
     const total = Number(all.replace(/\D/g, ""));
     assert.ok(total > 1000);
     // No more rows in the document than fit the window.
-    assert.ok((await page.locator(".row").count()) < 120);
+    await eventually(async () => assert.ok((await page.locator(".row").count()) < 120));
 
     const before = await columnTexts(page, "NPU Name");
     const header = page.locator(".head .name", { hasText: "NPU Name" });
@@ -119,9 +120,9 @@ test("rows are sorted, filtered and exported", async () => {
     );
     await header.click();
     await page.locator(".head [aria-sort=descending]").waitFor();
-    assert.ok(key((await columnTexts(page, "NPU Name"))[0]) > key(upwards[0]));
+    await eventually(async () => assert.ok(key((await columnTexts(page, "NPU Name"))[0]) > key(upwards[0])));
     await page.getByRole("button", { name: "Reset" }).click();
-    assert.deepEqual((await columnTexts(page, "NPU Name"))[0], before[0]);
+    await eventually(async () => assert.deepEqual((await columnTexts(page, "NPU Name"))[0], before[0]));
 
     await page.locator(".search").fill("conv2d");
     await page.locator(".count", { hasText: " of " }).waitFor();
@@ -157,54 +158,56 @@ test("rows are sorted, filtered and exported", async () => {
 test("columns are switched on and off", async () => {
   await withPage(browser, comparison(), {}, async (page) => {
     const headers = () => page.locator(".head .label").allTextContents();
-    assert.ok(!(await headers()).includes("Bench Name"));
+    await eventually(async () => assert.ok(!(await headers()).includes("Bench Name")));
     await page.locator(".menu summary").click();
     await page.locator(".menu label", { hasText: "Bench Name" }).first().locator("input").check();
-    assert.ok((await headers()).includes("Bench Name"));
+    await eventually(async () => assert.ok((await headers()).includes("Bench Name")));
     await page.locator(".menu").getByRole("button", { name: "Default" }).click();
-    assert.ok(!(await headers()).includes("Bench Name"));
+    await eventually(async () => assert.ok(!(await headers()).includes("Bench Name")));
     await page.locator("h1").click();
-    assert.equal(await page.locator(".menu .list").isVisible(), false);
+    await eventually(async () => assert.equal(await page.locator(".menu .list").isVisible(), false));
   });
 });
 
 test("curves are drawn, searched and enlarged", async () => {
   await withPage(browser, gradients(), {}, async (page) => {
     await page.locator(".card canvas").first().waitFor();
-    assert.ok((await coloursOf(page, ".card canvas")) > 5);
+    await eventually(async () => assert.ok((await coloursOf(page, ".card canvas")) > 5));
     const cards = await page.locator(".card").count();
     assert.ok(cards > 1);
     const name = await page.locator(".card .called").last().innerText();
     await page.locator(".search").fill(name);
     await page.locator(".count", { hasText: " of " }).waitFor();
-    assert.ok((await page.locator(".card").count()) < cards);
+    await eventually(async () => assert.ok((await page.locator(".card").count()) < cards));
     await page.locator(".search").fill("");
     await page.locator(".count", { hasText: /^\d+ curves$/ }).waitFor();
     await page.getByRole("button", { name: "Same scale" }).click();
-    assert.equal(await page.getByRole("button", { name: "Same scale" }).getAttribute("aria-pressed"), "true");
+    await eventually(async () =>
+      assert.equal(await page.getByRole("button", { name: "Same scale" }).getAttribute("aria-pressed"), "true"),
+    );
     await screenshot(page, "gradients");
 
     await page.locator(".card").first().click();
     await page.locator("dialog[open] canvas").waitFor();
-    assert.ok((await coloursOf(page, "dialog canvas")) > 5);
+    await eventually(async () => assert.ok((await coloursOf(page, "dialog canvas")) > 5));
     await page.keyboard.press("ArrowRight");
-    assert.match(await page.locator(".reading").innerText(), /^steps \d+: /);
+    await eventually(async () => assert.match(await page.locator(".reading").innerText(), /^steps \d+: /));
     await screenshot(page, "gradients-enlarged");
     const first = await page.locator("dialog h2").innerText();
     await page.keyboard.press("ArrowDown");
-    assert.notEqual(await page.locator("dialog h2").innerText(), first);
+    await eventually(async () => assert.notEqual(await page.locator("dialog h2").innerText(), first));
     await page.keyboard.press("Escape");
-    assert.equal(await page.locator("dialog[open]").count(), 0);
+    await eventually(async () => assert.equal(await page.locator("dialog[open]").count(), 0));
     await openTab(page, "Parameters");
-    assert.ok((await page.locator(".row").count()) > 1);
+    await eventually(async () => assert.ok((await page.locator(".row").count()) > 1));
   });
 });
 
 test("a timeline is drawn, zoomed and followed", async () => {
   await withPage(browser, overflow(), {}, async (page) => {
     await page.locator(".picture .spot.origin").first().waitFor();
-    assert.equal(await page.locator(".picture .lane-name").count(), 3);
-    assert.ok((await page.locator(".picture .link").count()) > 0);
+    await eventually(async () => assert.equal(await page.locator(".picture .lane-name").count(), 3));
+    await eventually(async () => assert.ok((await page.locator(".picture .link").count()) > 0));
     await screenshot(page, "overflow");
     const shown = () => page.locator(".axis .shown").getAttribute("width");
     await page.getByRole("button", { name: "Show all" }).click();
@@ -218,12 +221,12 @@ test("a timeline is drawn, zoomed and followed", async () => {
     await page.keyboard.press("Tab");
     await page.getByRole("button", { name: "Next origin" }).click();
     await page.locator("aside.details h2").waitFor();
-    assert.match(await page.locator("aside.details .place").innerText(), /origin/);
-    assert.ok((await page.locator(".picture.choosing .link.lit").count()) > 0);
+    await eventually(async () => assert.match(await page.locator("aside.details .place").innerText(), /origin/));
+    await eventually(async () => assert.ok((await page.locator(".picture.choosing .link.lit").count()) > 0));
     // To where it went.
     const before = await page.locator("aside.details h2").innerText();
     await page.locator("aside .ends .button").first().click();
-    assert.notEqual(await page.locator("aside.details h2").innerText(), before);
+    await eventually(async () => assert.notEqual(await page.locator("aside.details h2").innerText(), before));
     await screenshot(page, "overflow-chosen");
   });
 });
@@ -237,7 +240,7 @@ test("a tree is opened, closed and searched", async () => {
     assert.ok(all > 2);
     await screenshot(page, "overflow-tree");
     await page.locator(".tree summary").first().click();
-    assert.ok((await page.locator(".tree summary:visible").count()) < all);
+    await eventually(async () => assert.ok((await page.locator(".tree summary:visible").count()) < all));
     await page.locator(".tree summary").first().click();
     const last = await nodes.last().locator("b").innerText();
     await page.locator(".search").fill(last);
@@ -251,13 +254,17 @@ test("a tree is opened, closed and searched", async () => {
 test("key data are tables in Chinese and English", async () => {
   await withPage(browser, keyData(), {}, async (page) => {
     await openTab(page, "Rows");
-    assert.ok((await page.locator(".head .label").allTextContents()).some((label) => /[\u4e00-\u9fff]/.test(label)));
-    assert.ok((await page.locator(".row.bad").count()) > 0);
+    await eventually(async () =>
+      assert.ok((await page.locator(".head .label").allTextContents()).some((label) => /[\u4e00-\u9fff]/.test(label))),
+    );
+    await eventually(async () => assert.ok((await page.locator(".row.bad").count()) > 0));
     await screenshot(page, "key-data");
   });
   await withPage(browser, keyData(), { locale: "zh-CN" }, async (page) => {
-    assert.match((await page.locator(".search").getAttribute("placeholder")) ?? "", /搜索/);
-    assert.equal(await page.locator("html").getAttribute("lang"), "zh");
+    await eventually(async () =>
+      assert.match((await page.locator(".search").getAttribute("placeholder")) ?? "", /搜索/),
+    );
+    await eventually(async () => assert.equal(await page.locator("html").getAttribute("lang"), "zh"));
   });
 });
 
@@ -287,13 +294,13 @@ for (const [name, make] of Object.entries(PAGES)) {
 
   test(`${name}: the answer is there without scripts, and on paper`, async () => {
     await withPage(browser, make(), { javaScriptEnabled: false }, async (page) => {
-      assert.ok(await page.locator(".verdict .paragraphs p").first().isVisible());
-      assert.ok(await page.locator(".noscript").isVisible());
+      await eventually(async () => assert.ok(await page.locator(".verdict .paragraphs p").first().isVisible()));
+      await eventually(async () => assert.ok(await page.locator(".noscript").isVisible()));
       for (const words of await page.locator(".in-words").all()) assert.ok(await words.isVisible());
     });
     await withPage(browser, make(), {}, async (page) => {
       await page.emulateMedia({ media: "print" });
-      assert.ok(await page.locator(".verdict .paragraphs p").first().isVisible());
+      await eventually(async () => assert.ok(await page.locator(".verdict .paragraphs p").first().isVisible()));
       for (const words of await page.locator(".in-words").all()) assert.ok(await words.isVisible());
     });
   });
@@ -313,7 +320,7 @@ test("names are shown as they are and never become markup", async () => {
     await page.locator(".search").fill("权重");
     await page.locator(".count", { hasText: " of " }).waitFor();
     for (const name of await columnTexts(page, "NPU Name")) assert.ok(name.includes(nasty), name);
-    assert.match(await page.title(), /^msprobe/);
-    assert.equal(await page.locator("img").count(), 0);
+    await eventually(async () => assert.match(await page.title(), /^msprobe/));
+    await eventually(async () => assert.equal(await page.locator("img").count(), 0));
   });
 });

@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 
-import { scratch, textOfFile } from "../browser";
+import { eventually, scratch, textOfFile } from "../browser";
 import { drawn, isInView, untilPlace, withViewer } from "./driver";
 import { catalogueOf, CULPRIT, heldGraphs, HOSTILE, infoOf, itemOf } from "./graphs";
 import { BAD, openBrowser } from "./setup";
@@ -45,7 +45,7 @@ function exported(): string {
 test("an exported page shows graph, table, search and pictures, and changes nothing", async () => {
   await withViewer(openBrowser(), `file://${exported()}`, { ...BAD, node: CULPRIT }, async (page) => {
     await drawn(page);
-    assert.ok(await isInView(page, "target", CULPRIT));
+    await eventually(async () => assert.ok(await isInView(page, "target", CULPRIT)));
     await page.locator(".values").first().waitFor();
     await page.keyboard.press("}");
     await untilPlace(page, ({ rank }) => rank === 1, "rank 1");

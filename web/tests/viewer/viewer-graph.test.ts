@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { coloursOf, NARROW, screenshot } from "../browser";
+import { coloursOf, eventually, NARROW, screenshot } from "../browser";
 import { clickBox, drawn, isInView, openBox, openNames, placeNow, until, untilPlace } from "./driver";
 import { CULPRIT } from "./graphs";
 import { ATTENTION, BAD, BLOCK, camera, mock, viewer } from "./setup";
@@ -25,10 +25,10 @@ test("boxes are opened lazily, both sides together, and the address says so", as
     await page.getByRole("button", { name: "Open both sides" }).click();
     await openBox(page, "target", BLOCK);
     await until(async () => (await openNames(page, "target")).includes(BLOCK), "it opens");
-    assert.deepEqual(await openNames(page, "golden"), []);
-    assert.ok((await coloursOf(page, ".boxes")) > 8);
+    await eventually(async () => assert.deepEqual(await openNames(page, "golden"), []));
+    await eventually(async () => assert.ok((await coloursOf(page, ".boxes")) > 8));
     await page.getByRole("button", { name: "Close all" }).click();
-    assert.deepEqual(await openNames(page, "target"), []);
+    await eventually(async () => assert.deepEqual(await openNames(page, "target"), []));
   });
 });
 
@@ -39,7 +39,7 @@ test("choosing a node shows its partner, its values, stacks and the rest", async
     await untilPlace(page, ({ node }) => node === CULPRIT, "the node");
     // The other side was closed; it opens to show the partner.
     await until(async () => (await openNames(page, "golden")).includes(ATTENTION), "the partner is shown");
-    assert.ok(await isInView(page, "golden", CULPRIT));
+    await eventually(async () => assert.ok(await isInView(page, "golden", CULPRIT)));
     const rows = page.locator(".values tbody tr");
     await rows.first().waitFor();
     assert.deepEqual(
@@ -50,23 +50,27 @@ test("choosing a node shows its partner, its values, stacks and the rest", async
         .evaluateAll((all) => all.map((row) => (row as HTMLElement).getAttribute("class"))),
       ["target", "golden"],
     );
-    assert.equal(await page.locator(".match-dot.matched").count(), 4);
-    assert.equal(await page.locator("th.explained").first().getAttribute("title"), "the largest value of the tensor");
+    await eventually(async () => assert.equal(await page.locator(".match-dot.matched").count(), 4));
+    await eventually(async () =>
+      assert.equal(await page.locator("th.explained").first().getAttribute("title"), "the largest value of the tensor"),
+    );
     await screenshot(page, "viewer-graph");
 
     await page.locator(".details-bar .tab", { hasText: "Call stacks" }).click();
     const lines = page.locator(".stacks tr");
     await lines.nth(1).waitFor();
     // Own code first; what differs is marked.
-    assert.match(await lines.nth(1).locator("td").first().innerText(), /train\.py/);
-    assert.equal(await page.locator(".stacks .differs").count(), 1);
+    await eventually(async () => assert.match(await lines.nth(1).locator("td").first().innerText(), /train\.py/));
+    await eventually(async () => assert.equal(await page.locator(".stacks .differs").count(), 1));
     await page.getByRole("button", { name: "Own code first" }).click();
-    assert.match(await lines.nth(1).locator("td").first().innerText(), /functional\.py/);
+    await eventually(async () => assert.match(await lines.nth(1).locator("td").first().innerText(), /functional\.py/));
     await page.locator(".details-bar .tab", { hasText: "Node" }).click();
-    assert.match(await page.locator(".about-node").innerText(), /introduced/);
+    await eventually(async () => assert.match(await page.locator(".about-node").innerText(), /introduced/));
     await page.locator(".about-node .link", { hasText: ATTENTION }).click();
     await untilPlace(page, ({ node }) => node === ATTENTION, "the parent");
-    assert.match(await page.locator(".about-node").innerText(), /merged from ranks 0 and 1/);
+    await eventually(async () =>
+      assert.match(await page.locator(".about-node").innerText(), /merged from ranks 0 and 1/),
+    );
 
     // The panel is higher when its handle is dragged, and gone when it is closed.
     const height = async () => (await page.locator(".details-panel").boundingBox())!.height;
@@ -76,9 +80,9 @@ test("choosing a node shows its partner, its values, stacks and the rest", async
     await page.mouse.down();
     await page.mouse.move(handle.x + 200, handle.y - 98);
     await page.mouse.up();
-    assert.ok((await height()) > before + 60);
+    await eventually(async () => assert.ok((await height()) > before + 60));
     await page.locator(".details-bar .close").click();
-    assert.equal(await page.locator(".details-panel").isVisible(), false);
+    await eventually(async () => assert.equal(await page.locator(".details-panel").isVisible(), false));
     await page.keyboard.press("v");
     await page.locator(".details-panel").waitFor();
   });
@@ -109,19 +113,19 @@ test("the picture is moved and zoomed by wheel, drag, keys and its small picture
     assert.ok(dragged.x < fitted.x && dragged.y < fitted.y);
     assert.equal(placeNow(page).node, null, "a drag chooses nothing");
     await page.keyboard.press("w");
-    assert.ok((await camera(page)).scale > dragged.scale);
+    await eventually(async () => assert.ok((await camera(page)).scale > dragged.scale));
     await page.keyboard.press("s");
     const before = (await camera(page)).x;
     await page.keyboard.press("d");
-    assert.ok((await camera(page)).x > before);
+    await eventually(async () => assert.ok((await camera(page)).x > before));
     await page.keyboard.press("a");
     await page.keyboard.press("0");
     const map = (await page.locator(".minimap").first().boundingBox())!;
-    assert.ok((await coloursOf(page, ".minimap")) > 3);
+    await eventually(async () => assert.ok((await coloursOf(page, ".minimap")) > 3));
     await page.mouse.click(map.x + 20, map.y + 40);
-    assert.notDeepEqual(await camera(page), fitted);
+    await eventually(async () => assert.notDeepEqual(await camera(page), fitted));
     await page.getByRole("button", { name: "Minimaps" }).click();
-    assert.equal(await page.locator(".minimap").first().isVisible(), false);
+    await eventually(async () => assert.equal(await page.locator(".minimap").first().isVisible(), false));
     // The splitter gives one side more room.
     const width = async () => (await page.locator(".pane").first().boundingBox())!.width;
     const wide = await width();
@@ -130,7 +134,7 @@ test("the picture is moved and zoomed by wheel, drag, keys and its small picture
     await page.mouse.down();
     await page.mouse.move(splitter.x + 150, splitter.y + 50);
     await page.mouse.up();
-    assert.ok((await width()) > wide + 100);
+    await eventually(async () => assert.ok((await width()) > wide + 100));
     await page.locator(".handle.columns").focus();
     await page.keyboard.press("ArrowLeft");
     await until(async () => (await width()) < wide + 140, "keys move it too");
@@ -186,7 +190,7 @@ test("colours follow the answer, the reference's index or overflow, and its rang
     const low = page.locator("dialog.ranges .range-row").nth(1).locator("input.number").first();
     await low.fill("0.1");
     await page.locator("dialog").getByRole("button", { name: "Apply" }).click();
-    assert.match(await page.locator("dialog .fault").innerText(), /not overlap/);
+    await eventually(async () => assert.match(await page.locator("dialog .fault").innerText(), /not overlap/));
     await low.fill("0.25");
     await page.locator("dialog .range-row").nth(2).locator("input[type=color]").fill("#00ff00");
     await page.locator("dialog").getByRole("button", { name: "Apply" }).click();
@@ -207,7 +211,7 @@ test("micro steps are chosen", async () => {
     const all = (await blocks()).length;
     await page.locator(".choice", { hasText: "Micro step" }).locator("select").selectOption("1");
     await until(async () => (await blocks()).length < all, "fewer blocks");
-    assert.ok((await blocks()).every((name) => /layers\.[135]\.|Apis/.test(name)));
+    await eventually(async () => assert.ok((await blocks()).every((name) => /layers\.[135]\.|Apis/.test(name))));
     assert.equal(placeNow(page).micro, 1);
   });
 });

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { coloursOf, NARROW, screenshot } from "../browser";
+import { coloursOf, eventually, NARROW, screenshot } from "../browser";
 import { clickBox, drawn, isInView, openNames, placeNow, until, untilPlace } from "./driver";
 import { CULPRIT, itemOf, ROOT } from "./graphs";
 import { ATTENTION, BAD, BLOCK, mock, viewer } from "./setup";
@@ -14,12 +14,16 @@ test("home shows what was found, by kind, with answers; many ranks are one line 
     const kinds = await page.locator(".kind").evaluateAll((all) => all.map((one) => (one as HTMLElement).dataset.kind));
     assert.deepEqual(kinds, ["graph", "comparison", "gradients", "keydata", "trend", "dump"]);
     const wide = page.locator('.item[data-id="wide"]');
-    assert.match(await wide.innerText(), /Diverged.*64 ranks × 4 steps/s);
-    assert.match(await wide.locator("code").innerText(), new RegExp(CULPRIT.replaceAll(".", "\\.")));
-    assert.ok((await coloursOf(page, '.item[data-id="wide"] canvas')) >= 2);
-    assert.match(await page.locator('.item[data-id="broken"]').innerText(), /not a database/);
+    await eventually(async () => assert.match(await wide.innerText(), /Diverged.*64 ranks × 4 steps/s));
+    await eventually(async () =>
+      assert.match(await wide.locator("code").innerText(), new RegExp(CULPRIT.replaceAll(".", "\\."))),
+    );
+    await eventually(async () => assert.ok((await coloursOf(page, '.item[data-id="wide"] canvas')) >= 2));
+    await eventually(async () =>
+      assert.match(await page.locator('.item[data-id="broken"]').innerText(), /not a database/),
+    );
     await page.locator(".notes summary").click();
-    assert.match(await page.locator(".notes").innerText(), /a link, not followed/);
+    await eventually(async () => assert.match(await page.locator(".notes").innerText(), /a link, not followed/));
     await screenshot(page, "viewer-home");
     // A cell opens its rank and step, at the culprit.
     const cells = page.locator('.item[data-id="small"] canvas');
@@ -49,16 +53,18 @@ test("reports, matrices and tables of items that are no graphs", async () => {
     assert.equal(await page.locator("iframe").getAttribute("sandbox"), "allow-scripts allow-downloads");
     await page.locator(".tab", { hasText: "Tables" }).click();
     await page.locator(".plain-table td", { hasText: "<b>not bold</b>" }).waitFor();
-    assert.match(await page.locator(".answer").innerText(), /Diverged at/);
+    await eventually(async () => assert.match(await page.locator(".answer").innerText(), /Diverged at/));
     await page.goBack();
     await page.locator("iframe").waitFor();
     await page.locator(".home-button").click();
     await page.locator('.item[data-id="grads"] .item-title').click();
     await page.locator(".figure canvas[data-spots='12']").waitFor();
-    assert.ok((await coloursOf(page, ".figure canvas")) > 4);
+    await eventually(async () => assert.ok((await coloursOf(page, ".figure canvas")) > 4));
     await page.locator(".figure canvas").focus();
     await page.keyboard.press("ArrowRight");
-    assert.match(await page.locator(".reading").innerText(), /layer\.0\.weight, step 0: 1\.000/);
+    await eventually(async () =>
+      assert.match(await page.locator(".reading").innerText(), /layer\.0\.weight, step 0: 1\.000/),
+    );
     await page.locator(".home-button").click();
     await page.locator('.item[data-id="keys"] .item-title').click();
     await page.locator(".figure canvas[data-spots='12']").waitFor();
@@ -91,7 +97,7 @@ test("all of it by keys, with a palette and a page of keys", async () => {
     await page.keyboard.press("?");
     await page.locator("dialog.help", { hasText: "Next finding" }).waitFor();
     await page.keyboard.press("Escape");
-    assert.equal(await page.locator("dialog").count(), 0);
+    await eventually(async () => assert.equal(await page.locator("dialog").count(), 0));
     await page.keyboard.press("Control+k");
     await page.keyboard.type("first div");
     await page.keyboard.press("Enter");
@@ -125,8 +131,8 @@ test("a link shows the same to another window, and windows are independent", asy
       const other = await page.context().newPage();
       await other.goto(page.url());
       await drawn(other);
-      assert.ok(await isInView(other, "target", CULPRIT));
-      assert.deepEqual(await openNames(other, "target"), [BLOCK, ATTENTION]);
+      await eventually(async () => assert.ok(await isInView(other, "target", CULPRIT)));
+      await eventually(async () => assert.deepEqual(await openNames(other, "target"), [BLOCK, ATTENTION]));
       assert.deepEqual({ ...placeNow(other), open: null }, { ...placeNow(page), open: null });
       await other.keyboard.press("}");
       await untilPlace(other, ({ rank }) => rank === 1, "rank 1");
@@ -155,7 +161,7 @@ test("a graph that is being made is waited for; one that cannot be read says why
       await page.locator(".waiting", { hasText: "25 %" }).waitFor();
       await drawn(page);
       // One side only, and nothing to match.
-      assert.equal(await page.locator(".pane:visible").count(), 1);
+      await eventually(async () => assert.equal(await page.locator(".pane:visible").count(), 1));
     },
     { allowed: /503/ },
   );
@@ -172,19 +178,21 @@ test("light and dark, colours for all eyes, Chinese, a small screen and a phone"
     await screenshot(page, "viewer-dark");
     const red = await page.evaluate(() => document.documentElement.style.getPropertyValue("--red-line"));
     await page.locator(".distinct").click();
-    assert.notEqual(await page.evaluate(() => document.documentElement.style.getPropertyValue("--red-line")), red);
+    await eventually(async () =>
+      assert.notEqual(await page.evaluate(() => document.documentElement.style.getPropertyValue("--red-line")), red),
+    );
     await screenshot(page, "viewer-distinct");
     await page.locator(".language").click();
     await page.locator(".tab", { hasText: "对比详情" }).waitFor();
     await drawn(page);
-    assert.ok(await isInView(page, "target", CULPRIT));
+    await eventually(async () => assert.ok(await isInView(page, "target", CULPRIT)));
   });
   await viewer(
     { ...BAD, node: CULPRIT },
     async (page) => {
       await drawn(page);
       await page.locator(".values").first().waitFor();
-      assert.equal(await page.locator("html").getAttribute("lang"), "zh");
+      await eventually(async () => assert.equal(await page.locator("html").getAttribute("lang"), "zh"));
       await screenshot(page, "viewer-chinese");
     },
     { locale: "zh-CN" },
@@ -196,7 +204,9 @@ test("light and dark, colours for all eyes, Chinese, a small screen and a phone"
       await page.locator(".values").first().waitFor();
       const box = (await page.locator(".boxes").first().boundingBox())!;
       assert.ok(box.height > 300 && box.width > 350, `${box.width} x ${box.height}`);
-      assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth));
+      await eventually(async () =>
+        assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth)),
+      );
       await screenshot(page, "viewer-1366");
     },
     { viewport: { width: 1366, height: 768 }, colorScheme: "dark" },
@@ -206,11 +216,15 @@ test("light and dark, colours for all eyes, Chinese, a small screen and a phone"
     async (page) => {
       await drawn(page);
       await page.locator(".values").first().waitFor();
-      assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth));
+      await eventually(async () =>
+        assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth)),
+      );
       await screenshot(page, "viewer-phone");
       await page.locator(".home-button").click();
       await page.locator(".item").first().waitFor();
-      assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth));
+      await eventually(async () =>
+        assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth)),
+      );
       await screenshot(page, "viewer-phone-home");
     },
     { viewport: NARROW, hasTouch: true },

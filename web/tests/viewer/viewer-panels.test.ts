@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { screenshot } from "../browser";
+import { eventually, screenshot } from "../browser";
 import { clickBox, drawn, isInView, openNames, placeNow, until, untilPlace } from "./driver";
 import { CULPRIT, LONELY_GOLDEN, LONELY_TARGET, REDUCE } from "./graphs";
 import { ATTENTION, BAD, BLOCK, COLLECTION, mock, viewer } from "./setup";
@@ -28,13 +28,13 @@ test("the menu of a box: partner, worst inside, peers of other ranks, open and c
       await choose(BLOCK, "Close everything below");
       await until(async () => !(await openNames(page, "target")).includes(BLOCK), "all below is closed");
       await choose(BLOCK, "Copy the name");
-      assert.equal(await page.evaluate(() => navigator.clipboard.readText()), BLOCK);
+      await eventually(async () => assert.equal(await page.evaluate(() => navigator.clipboard.readText()), BLOCK));
       // To the other end of a communication, on another rank.
       await choose(REDUCE, "Sends to");
       await page.locator(".menu-item", { hasText: "rank 2" }).click();
       await untilPlace(page, ({ rank, node }) => rank === 2 && node === REDUCE, "the peer");
       await page.locator(".details-name", { hasText: REDUCE }).waitFor();
-      assert.ok(await isInView(page, "target", REDUCE));
+      await eventually(async () => assert.ok(await isInView(page, "target", REDUCE)));
       // And from the panel back to rank 0.
       await page.locator(".details-bar .tab", { hasText: "Node" }).click();
       await page.locator(".peers .link", { hasText: "rank 0" }).click();
@@ -42,7 +42,7 @@ test("the menu of a box: partner, worst inside, peers of other ranks, open and c
       // Menus close with Escape.
       await clickBox(page, "target", REDUCE, "right");
       await page.keyboard.press("Escape");
-      assert.equal(await page.locator(".context-menu").count(), 0);
+      await eventually(async () => assert.equal(await page.locator(".context-menu").count(), 0));
     },
     { permissions: ["clipboard-read", "clipboard-write"] },
   );
@@ -53,7 +53,7 @@ test("findings are filtered and walked through; first divergence and first NaN a
     await drawn(page);
     await page.getByRole("button", { name: "First divergence" }).click();
     await untilPlace(page, ({ rank, node }) => rank === 0 && node === CULPRIT, "the culprit on rank 0");
-    assert.ok(await isInView(page, "target", CULPRIT));
+    await eventually(async () => assert.ok(await isInView(page, "target", CULPRIT)));
     await page.locator(".findings .node-row.chosen", { hasText: CULPRIT }).waitFor();
     await page.locator(".boxes").first().focus();
     await page.keyboard.press("n");
@@ -67,7 +67,7 @@ test("findings are filtered and walked through; first divergence and first NaN a
       await page.locator(`.findings .chip[data-kind=${kind}]`).click();
     await page.locator(".findings .node-row", { hasText: LONELY_TARGET }).click();
     await untilPlace(page, ({ node }) => node === LONELY_TARGET, "the unmatched one");
-    assert.equal(await page.locator(".findings .node-row").count(), 1);
+    await eventually(async () => assert.equal(await page.locator(".findings .node-row").count(), 1));
     await page.locator(".findings .chip[data-kind=high]").click();
     await page.locator(".findings .node-row", { hasText: "Module.layers.2" }).first().waitFor();
     await page.locator(".findings .tick input").check();
@@ -85,7 +85,7 @@ test("search looks at all ranks, steps and sides, by expression and facets", asy
       await page.keyboard.press("/");
       await page.keyboard.type("linear.5.");
       await page.locator(".said", { hasText: /^12 found/ }).waitFor();
-      assert.equal(await page.locator(".searching .group").count(), 6);
+      await eventually(async () => assert.equal(await page.locator(".searching .group").count(), 6));
       await page.locator(".tick", { hasText: "Regular expression" }).locator("input").check();
       await page.locator(".searching .search").fill("^torch\\.add\\.\\d");
       await page.locator(".facet", { hasText: "Side" }).locator(".chip", { hasText: "golden" }).click();
@@ -98,7 +98,7 @@ test("search looks at all ranks, steps and sides, by expression and facets", asy
       const place = await untilPlace(page, ({ node }) => node === LONELY_GOLDEN, "the hit");
       assert.deepEqual([place.side, place.step, place.rank], ["golden", 1, 2]);
       assert.equal(place.search.q, "add");
-      assert.ok(await isInView(page, "golden", LONELY_GOLDEN));
+      await eventually(async () => assert.ok(await isInView(page, "golden", LONELY_GOLDEN)));
       // By the keys from the field into the list.
       await page.locator(".searching .search").focus();
       await page.keyboard.press("ArrowDown");
@@ -122,7 +122,7 @@ test("nodes are matched by hand, undone, done again, saved and written down", as
     await page.locator(".suggestion", { hasText: LONELY_GOLDEN }).click();
     await page.locator('.pick[data-side="golden"]', { hasText: LONELY_GOLDEN }).waitFor();
     await page.locator('.pick[data-side="golden"] .link').click();
-    assert.equal(await page.locator(".match-pair").isEnabled(), false);
+    await eventually(async () => assert.equal(await page.locator(".match-pair").isEnabled(), false));
     await clickBox(page, "golden", LONELY_GOLDEN);
     await page.locator(".match-pair:enabled").click();
     await page.locator(".journal", { hasText: "Not saved yet" }).waitFor();

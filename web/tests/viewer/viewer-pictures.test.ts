@@ -5,7 +5,7 @@ import { test } from "node:test";
 
 import type { Page } from "playwright-core";
 
-import { screenshot, textOfFile } from "../browser";
+import { eventually, screenshot, textOfFile } from "../browser";
 import { boxPlace, clickBox, drawn, isInView, until, untilPlace } from "./driver";
 import { CULPRIT, HOSTILE } from "./graphs";
 import { BAD, COLLECTION, mock, viewer } from "./setup";
@@ -14,7 +14,7 @@ test("the table sorts, filters, exports, and goes with the graph both ways", asy
   await viewer({ ...BAD, screen: "table", node: "Functional.linear.60.forward" }, async (page) => {
     // What is chosen in the graph is shown here.
     await page.locator(".pairs-row.chosen", { hasText: "Functional.linear.60.forward" }).waitFor();
-    assert.ok((await page.locator(".pairs-row").count()) < 70);
+    await eventually(async () => assert.ok((await page.locator(".pairs-row").count()) < 70));
     await page.locator(".pairs-head .errorOut").click();
     await page.locator('.pairs-head .errorOut[aria-sort="descending"]').waitFor();
     await page.locator(".pairs-scroller").evaluate((scroller) => (scroller.scrollTop = 0));
@@ -35,7 +35,7 @@ test("the table sorts, filters, exports, and goes with the graph both ways", asy
     await screenshot(page, "viewer-table");
     await page.locator(".pairs-row").dblclick();
     await untilPlace(page, ({ screen }) => screen === "graph", "the graph");
-    assert.ok(await isInView(page, "target", CULPRIT));
+    await eventually(async () => assert.ok(await isInView(page, "target", CULPRIT)));
     await page.keyboard.press("t");
     await page.locator(".pairs-table .chip.bad").click();
     await page.locator(".pairs-table .search").fill("attention");
@@ -106,7 +106,7 @@ test("pictures are drawn, pointed at, clicked and kept", async () => {
 
     await page.locator(".pictures .tab", { hasText: "Timeline" }).click();
     await page.locator(".picture .spot.origin").first().waitFor();
-    assert.equal(await page.locator(".picture .lane-name").count(), 3);
+    await eventually(async () => assert.equal(await page.locator(".picture .lane-name").count(), 3));
     const kept = await keptFiles(page, ".timeline");
     assert.match(textOfFile(kept.svg), /rank 2/);
     assert.equal(textOfFile(kept.png).slice(1, 4), "PNG");
@@ -133,7 +133,7 @@ test("the graph is kept as PNG and SVG, with names as text", async () => {
     // Nor is it markup anywhere else.
     await clickBox(page, "target", HOSTILE);
     await page.locator(".details-name", { hasText: "<img" }).waitFor();
-    assert.equal(await page.locator("img").count(), 0);
+    await eventually(async () => assert.equal(await page.locator("img").count(), 0));
   });
 });
 

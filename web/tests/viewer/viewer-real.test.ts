@@ -7,7 +7,7 @@ import { after, before, test } from "node:test";
 
 import type { Page } from "playwright-core";
 
-import { binary, screenshot, scratch, textOfFile } from "../browser";
+import { binary, eventually, scratch, screenshot, textOfFile } from "../browser";
 import { clickBox, drawn, isInView, openNames, until, untilPlace, withViewer } from "./driver";
 import { itemIn, madeResults, serve, type Served } from "./served";
 import { openBrowser } from "./setup";
@@ -43,7 +43,7 @@ test("home shows everything that was made, by kind", async () => {
     const kinds = await page.locator(".kind").evaluateAll((all) => all.map((one) => (one as HTMLElement).dataset.kind));
     for (const kind of ["graph", "dump", "comparison", "gradients", "keydata", "overflow"])
       assert.ok(kinds.includes(kind), `${kind} is missing in ${kinds.join(", ")}`);
-    assert.ok((await page.locator(".item .status.bad").count()) >= 2);
+    await eventually(async () => assert.ok((await page.locator(".item .status.bad").count()) >= 2));
     await screenshot(page, "real-home");
   });
 });
@@ -54,9 +54,9 @@ test("a graph of several ranks: findings, partner, peers, back", async () => {
     await drawn(page, "golden");
     await page.getByRole("button", { name: "First divergence" }).click();
     const found = await untilPlace(page, ({ node }) => node !== null, "a divergence");
-    assert.ok(await isInView(page, "target", found.node!));
+    await eventually(async () => assert.ok(await isInView(page, "target", found.node!)));
     await page.locator(".values tbody tr").first().waitFor();
-    assert.ok((await page.locator(".match-dot").count()) > 0);
+    await eventually(async () => assert.ok((await page.locator(".match-dot").count()) > 0));
     await screenshot(page, "real-graph");
     await page.locator(".boxes").first().focus();
     await page.keyboard.press("n");
@@ -83,7 +83,7 @@ test("search with facets over all ranks and both sides", async () => {
     await page.keyboard.press("/");
     await page.keyboard.type("distributed");
     await page.locator(".said", { hasText: /found/ }).waitFor();
-    assert.ok((await page.locator(".searching .group").count()) >= 2);
+    await eventually(async () => assert.ok((await page.locator(".searching .group").count()) >= 2));
     await page.locator(".facet", { hasText: "Side" }).locator(".chip", { hasText: "golden" }).click();
     await until(async () => !(await page.locator(".side-mark").allTextContents()).includes("T"), "only golden ones");
     await page.locator(".tick", { hasText: "Regular expression" }).locator("input").check();
@@ -117,7 +117,7 @@ test("the table of pairs is sorted, filtered and exported", async () => {
     );
     await page.locator(".pairs-row.toned").first().dblclick();
     const place = await untilPlace(page, ({ screen, node }) => screen === "graph" && node !== null, "the graph");
-    assert.ok(await isInView(page, "target", place.node!));
+    await eventually(async () => assert.ok(await isInView(page, "target", place.node!)));
   });
 });
 
@@ -142,7 +142,7 @@ test("pictures of a real comparison are drawn and kept", async () => {
     await until(async () => (await spots()) >= 2, "a point for each rank");
     await page.locator(".pictures .tab", { hasText: "Timeline" }).click();
     await page.locator(".picture .lane-name").first().waitFor();
-    assert.ok((await page.locator(".picture .lane-name").count()) >= 2);
+    await eventually(async () => assert.ok((await page.locator(".picture .lane-name").count()) >= 2));
     await screenshot(page, "real-timeline");
   });
 });
@@ -153,7 +153,7 @@ test("a dump becomes a graph when it is opened", async () => {
     {},
     async (page) => {
       await drawn(page);
-      assert.equal(await page.locator(".pane:visible").count(), 1);
+      await eventually(async () => assert.equal(await page.locator(".pane:visible").count(), 1));
       await clickBox(page, "target", NET);
       await untilPlace(page, ({ node }) => node === NET, "the module");
       await page.keyboard.press("Enter");
@@ -217,7 +217,7 @@ test("a pair of a database is taken apart and saved, as the reference's plugin m
     await withViewer(openBrowser(), again.address, { file: again.items[0].id, ...place }, async (page) => {
       await drawn(page);
       await until(async () => (await stateOf(page)) !== null, "it is there");
-      assert.deepEqual(await stateOf(page), { partner: null, isModified: true });
+      await eventually(async () => assert.deepEqual(await stateOf(page), { partner: null, isModified: true }));
       // Suggested, and a pair again.
       await page.locator(".suggestion", { hasText: same }).first().click();
       await page.locator(".match-pair:enabled").click();
@@ -265,6 +265,8 @@ test("an exported page is read without a server", async () => {
     await page.getByRole("button", { name: "First divergence" }).click();
     await untilPlace(page, ({ node }) => node !== null, "a divergence");
     await page.locator(".values tbody tr").first().waitFor();
-    assert.match((await page.locator(".top-title").textContent()) ?? "", /^compare_\d+\.vis\.db$/);
+    await eventually(async () =>
+      assert.match((await page.locator(".top-title").textContent()) ?? "", /^compare_\d+\.vis\.db$/),
+    );
   });
 });
