@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use msprobe_compare::side::ValueReader;
+use msprobe_compare::side::{RecordPlaces, ValueReader};
 use msprobe_dump::hash::FastMap;
 
 use crate::hierarchy::{Form, Hierarchy, NodeIndex, build};
@@ -31,9 +31,13 @@ pub struct NodeReader {
 }
 
 impl Graph {
-    /// Reads and builds the graph of a rank.
-    pub fn read(dir: &std::path::Path, form: Form) -> Result<Graph, SourceError> {
-        let files = RankFiles::read(dir)?;
+    /// Reads and builds the graph of a rank, of whose `dump.json` the places of records may be known.
+    pub fn read(
+        dir: &std::path::Path,
+        known: Option<RecordPlaces>,
+        form: Form,
+    ) -> Result<Graph, SourceError> {
+        let files = RankFiles::read(dir, known)?;
         let hierarchy = build(&files, form);
         Ok(Graph { hierarchy, files, changed: FastMap::default(), merge_info: FastMap::default() })
     }

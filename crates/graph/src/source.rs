@@ -9,6 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use msprobe_compare::side::RecordPlaces;
 use msprobe_dump::hash::{FastMap, FastSet};
 use msprobe_dump::model::{Damage, DumpFile, Header, parent_of, read_construct, read_stacks};
 use msprobe_dump::python_text::python_str;
@@ -83,22 +84,20 @@ pub struct RankFiles {
 }
 
 impl RankFiles {
-    /// Reads the files in a rank's directory.
-    pub fn read(dir: &Path) -> Result<RankFiles, SourceError> {
+    /// Reads the files in a rank's directory; `dump.json` only if the places of its records are not known yet.
+    pub fn read(dir: &Path, known: Option<RecordPlaces>) -> Result<RankFiles, SourceError> {
         let [construct, stack, dump_path] =
             ["construct.json", "stack.json", "dump.json"].map(|name| dir.join(name));
         let mut damage = Vec::new();
         let (entries, micro_steps) = read_entries(&construct, &mut damage)?;
         let stacks = read_frames(&stack, &mut damage)?;
-        let mut file = DumpFile::open(&dump_path).map_err(SourceError::of)?;
+        let places = match known {
+            Some(places) => places,
+            None => places_in(&dump_path, &mut damage)?,
+        };
         let mut spans: FastMap<Arc<str>, Span> = FastMap::default();
         let mut names = Vec::new();
-        loop {
-            let record = file.next_record(|text| {
-                let (name, offset) = (Arc::<str>::from(text.name), text.offset);
-                Ok((name, offset, text.skip()?.len()))
-            });
-            let Some((name, offset, length)) = record.map_err(SourceError::of)? else { break };
+        for (name, offset, length) in places.records {
             let Ok(length) = u32::try_from(length) else {
                 damage.push(format!("{}: the record {name} is too long", dump_path.display()));
                 continue;
@@ -107,12 +106,10 @@ impl RankFiles {
                 names.push(name);
             }
         }
-        damage.extend(file.damage().iter().filter_map(|damage| damage_text(&dump_path, damage)));
-        let header = file.header().clone();
         let dump = File::open(&dump_path).map_err(|source| SourceError::Open { path: dump_path, source })?;
         Ok(RankFiles {
             dir: dir.to_owned(),
-            header,
+            header: places.header,
             entries,
             micro_steps,
             names,
@@ -219,6 +216,21 @@ fn read_frames(path: &Path, damage: &mut Vec<String>) -> Result<FastMap<Box<str>
         Err(error) => damage.push(error.to_string()),
     }
     Ok(stacks)
+}
+
+fn places_in(path: &Path, damage: &mut Vec<String>) -> Result<RecordPlaces, SourceError> {
+    let mut file = DumpFile::open(path).map_err(SourceError::of)?;
+    let mut records = Vec::new();
+    loop {
+        let record =
+            file.next_record(|text| Ok((Arc::<str>::from(text.name), text.offset, text.skip()?.len())));
+        match record.map_err(SourceError::of)? {
+            Some(record) => records.push(record),
+            None => break,
+        }
+    }
+    damage.extend(file.damage().iter().filter_map(|damage| damage_text(path, damage)));
+    Ok(RecordPlaces { header: file.header().clone(), records })
 }
 
 fn damage_text(path: &Path, damage: &Damage) -> Option<String> {

@@ -255,11 +255,16 @@ impl Showing {
 
     /// A float as text: six decimals, or six digits and an exponent.
     fn push_float(self, text: &mut String, number: f64) {
+        // Python writes others without an exponent.
+        let has_exponent = number != 0.0 && !(1e-4..1e16).contains(&number.abs());
+        if !has_exponent || !number.is_finite() {
+            let shown =
+                if self.generation == Generation::First { round_decimals(number, DECIMALS) } else { number };
+            return push_float(text, shown);
+        }
         let start = text.len();
         push_float(text, number);
-        let repr = text.get(start..).unwrap_or_default();
-        let (has_exponent, length) = (repr.contains('e'), repr.len());
-        if number.is_finite() && has_exponent && length < LONGEST_FLOAT {
+        if text.len() - start < LONGEST_FLOAT {
             text.truncate(start);
             push_with_exponent(text, number);
         } else if self.generation == Generation::First {

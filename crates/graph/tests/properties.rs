@@ -54,7 +54,7 @@ fn write(dir: &Path, entries: &[(String, Option<String>)]) {
 fn build(entries: &[(String, Option<String>)], generation: Generation) -> (tempfile::TempDir, Graph) {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), entries);
-    let graph = Graph::read(dir.path(), Form { generation, complete_stacks: true }).unwrap();
+    let graph = Graph::read(dir.path(), None, Form { generation, complete_stacks: true }).unwrap();
     (dir, graph)
 }
 

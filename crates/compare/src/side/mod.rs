@@ -22,7 +22,7 @@ use crate::error::CompareError;
 use msprobe_dump::hash::FastMap;
 use msprobe_tensor::{DType, Sketch};
 
-pub use self::parse::{FileKind, read_side};
+pub use self::parse::{FileKind, RecordPlaces, read_side, read_side_and_places};
 pub use self::repeats::Earlier;
 pub use self::shape::ValueShape;
 pub use self::stacks::{Stack, Stacks, read_construct};

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use msprobe_dump::hash::{FastMap, FastSet};
-use msprobe_dump::model::{Damage, DumpFile, RecordText};
+use msprobe_dump::model::{Damage, DumpFile, Header, RecordText};
 use msprobe_dump::read::{PullError, ReadError, ReadErrorKind};
 
 use super::checks::{holds_formula, looks_like_a_formula};
@@ -40,8 +40,38 @@ impl FileKind {
     }
 }
 
+/// Where the records of a file stand, for those who read some of them again.
+#[derive(Debug, Default)]
+pub struct RecordPlaces {
+    /// What the file says of all records.
+    pub header: Header,
+    /// Name, first byte and length of each record, one that is repeated as often.
+    pub records: Vec<(Arc<str>, u64, usize)>,
+}
+
 /// Reads one side. What is odd but usable goes to the console.
 pub fn read_side(path: &Path, which: Which, console: &dyn Console) -> Result<Side, CompareError> {
+    read_noting(path, which, console, &mut |_| {}).map(|(side, _)| side)
+}
+
+/// The same, with the places of all records.
+pub fn read_side_and_places(
+    path: &Path,
+    which: Which,
+    console: &dyn Console,
+) -> Result<(Side, RecordPlaces), CompareError> {
+    let mut records = Vec::new();
+    let mut note = |read: &ReadRecord| records.push((read.name.clone(), read.offset, read.length));
+    let (side, header) = read_noting(path, which, console, &mut note)?;
+    Ok((side, RecordPlaces { header, records }))
+}
+
+fn read_noting(
+    path: &Path,
+    which: Which,
+    console: &dyn Console,
+    note: &mut dyn FnMut(&ReadRecord),
+) -> Result<(Side, Header), CompareError> {
     let kind = FileKind::of(path).ok_or_else(|| {
         CompareError::new(
             Code::InvalidPath,
@@ -64,6 +94,7 @@ pub fn read_side(path: &Path, which: Which, console: &dyn Console) -> Result<Sid
             return Err(broken(&error));
         }
         let Some(read) = read else { break };
+        note(&read);
         parser.keep(read);
         let offset = file.offset();
         if offset - shown > PROGRESS {
@@ -84,7 +115,8 @@ pub fn read_side(path: &Path, which: Which, console: &dyn Console) -> Result<Sid
         parser.earlier =
             read_earlier(path, &parser.repeated, &is_filled_in).map_err(|error| broken(&error))?;
     }
-    parser.finish(which, &file)
+    let header = header.clone();
+    Ok((parser.finish(which, &file)?, header))
 }
 
 /// What makes a file no JSON.
@@ -119,6 +151,9 @@ struct Pending {
 /// A record that was read.
 struct ReadRecord {
     name: Arc<str>,
+    /// Where it stands in the file.
+    offset: u64,
+    length: usize,
     rows: Vec<Leaf>,
     rest: u64,
     has_md5: bool,
@@ -156,6 +191,8 @@ impl Parser {
         let is_wanted = self.side.fault.is_none();
         let mut read = ReadRecord {
             name: text.name.into(),
+            offset: text.offset,
+            length: 0,
             rows: Vec::new(),
             rest: 0,
             has_md5: false,
@@ -164,12 +201,13 @@ impl Parser {
         };
         let written = match values_of {
             _ if !is_wanted => {
-                text.skip()?;
+                read.length = text.skip()?.len();
                 return Ok(read);
             }
             ValuesOf::Call => text.walk(&mut rows)?,
             ValuesOf::Saved | ValuesOf::Gradients => text.walk_value(&mut rows)?,
         };
+        read.length = written.len();
         (read.has_md5, read.fault) = (rows.has_md5, rows.fault.take());
         if let Some(error) = rows.broken {
             return Err(error);
@@ -190,7 +228,7 @@ impl Parser {
         if self.side.fault.is_some() {
             return;
         }
-        let ReadRecord { name, rows, rest, has_md5, has_formula, fault } = read;
+        let ReadRecord { name, rows, rest, has_md5, has_formula, fault, .. } = read;
         if self.side.kind == FileKind::Dump && looks_like_a_formula(&name) {
             self.side.notices.push("api name contains special characters, please check!".to_owned());
         }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use msprobe_compare::Mode;
-use msprobe_compare::side::{Side, Which, read_side};
+use msprobe_compare::side::{RecordPlaces, Side, Which, read_side_and_places};
 use msprobe_compare::verdict::Verdict;
 use msprobe_dump::model::Header;
 use msprobe_report::console::{Console, Silent};
@@ -73,11 +73,21 @@ impl Pair {
 
 /// Reads one graph.
 pub fn read_graph(dir: &Path, options: &Options, console: &dyn Console) -> Result<Graph, CompareError> {
+    graph_of(dir, None, options, console)
+}
+
+/// The same, where the engine has gone through `dump.json` already.
+fn graph_of(
+    dir: &Path,
+    known: Option<RecordPlaces>,
+    options: &Options,
+    console: &dyn Console,
+) -> Result<Graph, CompareError> {
     let form = Form {
         generation: options.generation,
         complete_stacks: options.complete_stacks || options.generation == Generation::Third,
     };
-    let graph = Graph::read(dir, form).map_err(|error| {
+    let graph = Graph::read(dir, known, form).map_err(|error| {
         CompareError::new(Code::InvalidPath, error.to_string())
             .with_hint("a rank needs dump.json, construct.json and stack.json of one collection")
     })?;
@@ -109,12 +119,19 @@ pub(super) fn read_pair(
     let Some(golden) = golden else {
         return Ok(Pair { target: read_graph(target, options, console)?, golden: None, verdict: None });
     };
-    let (target, golden) =
-        rayon::join(|| read_graph(target, options, console), || read_graph(golden, options, console));
-    let (target, golden) = (target?, golden?);
-    check_frameworks(&target.files.header, &golden.files.header, options)?;
     let needs_sides = with_verdict || options.layer_mapping.is_some();
-    let sides = if needs_sides { read_sides(&target, &golden, console) } else { None };
+    let read = |dir, which| read_rank(dir, which, needs_sides, options, console);
+    let (target, golden) = rayon::join(|| read(target, Which::Target), || read(golden, Which::Golden));
+    let ((target, own), (golden, other)) = (target?, golden?);
+    check_frameworks(&target.files.header, &golden.files.header, options)?;
+    let sides = match (own, other) {
+        (Some(Ok(own)), Some(Ok(other))) => Some((own, other)),
+        (Some(Err(error)), _) | (_, Some(Err(error))) => {
+            console.warning(&format!("there is a graph, but no verdict: {}", error.message));
+            None
+        }
+        (None, _) | (_, None) => None,
+    };
     let task = task_of(&target, &golden, sides.as_ref())?;
     let matching = matching(&target, &golden, sides.as_ref(), options, console)?;
     let mut pair = put_together(target, golden, task, &matching, sides.as_ref(), options);
@@ -164,22 +181,25 @@ fn check_frameworks(target: &Header, golden: &Header, options: &Options) -> Resu
         .with_hint("give -lm FILE with the names of layers that differ, or -lm alone"))
 }
 
-/// Both dumps as the comparison engine sees them. Without them there is a graph, and no verdict.
-fn read_sides(target: &Graph, golden: &Graph, console: &dyn Console) -> Option<(Side, Side)> {
-    let read = |graph: &Graph, which| {
-        read_side(&graph.files.dump_path(), which, &Silent).and_then(|mut side| match side.fault.take() {
-            Some(fault) => Err(fault),
-            None => Ok(side),
-        })
-    };
-    let (target, golden) = rayon::join(|| read(target, Which::Target), || read(golden, Which::Golden));
-    match (target, golden) {
-        (Ok(target), Ok(golden)) => Some((target, golden)),
-        (Err(error), _) | (_, Err(error)) => {
-            console.warning(&format!("there is a graph, but no verdict: {}", error.message));
-            None
-        }
+/// A graph and, if asked for, its dump as the comparison engine sees it, or why it cannot.
+type Rank = (Graph, Option<Result<Side, CompareError>>);
+
+/// Reads a rank. The engine goes first: what it has gone through need not be gone through again for the graph.
+fn read_rank(
+    dir: &Path,
+    which: Which,
+    needs_side: bool,
+    options: &Options,
+    console: &dyn Console,
+) -> Result<Rank, CompareError> {
+    if !needs_side {
+        return Ok((read_graph(dir, options, console)?, None));
     }
+    let (side, places) = match read_side_and_places(&dir.join("dump.json"), which, &Silent) {
+        Ok((mut side, places)) => (side.fault.take().map_or(Ok(side), Err), Some(places)),
+        Err(error) => (Err(error), None),
+    };
+    Ok((graph_of(dir, places, options, console)?, Some(side)))
 }
 
 fn task_of(target: &Graph, golden: &Graph, sides: Option<&(Side, Side)>) -> Result<Task, CompareError> {
