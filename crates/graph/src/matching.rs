@@ -49,7 +49,7 @@ pub fn match_nodes(
     golden: &Graph,
     matching: &Matching,
     generation: Generation,
-    sides: Option<&(Side, Side)>,
+    sides: Option<(&Side, &Side)>,
 ) -> Links {
     let mut links = Links::new(&target.hierarchy, &golden.hierarchy);
     let sides = sides.filter(|_| generation == Generation::First);

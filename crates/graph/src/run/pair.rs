@@ -132,16 +132,29 @@ pub(super) fn read_pair(
         }
         (None, _) | (_, None) => None,
     };
-    let task = task_of(&target, &golden, sides.as_ref())?;
-    let matching = matching(&target, &golden, sides.as_ref(), options, console)?;
-    let mut pair = put_together(target, golden, task, &matching, sides.as_ref(), options);
-    if let (Task::Values(mode), Some((own, other)), Some(golden)) = (task, sides, &mut pair.golden)
-        && with_verdict
-    {
-        let hierarchies = (&pair.target.hierarchy, &golden.graph.hierarchy);
-        let asked = asked_records((&own, hierarchies.0), (&other, hierarchies.1), &golden.links, &matching);
-        let (own, other) = (Judged::from_files(own), Judged::from_files(other));
-        pair.verdict = Some(judge(&own, &other, mode, asked.as_ref()));
+    let read = sides.as_ref().map(|(own, other)| (&own.side, &other.side));
+    let task = task_of(&target, &golden, read)?;
+    let matching = matching(&target, &golden, read, options, console)?;
+    let judged = match (&sides, task) {
+        (Some((own, other)), Task::Values(mode)) if with_verdict => Some((own, other, mode)),
+        _ => None,
+    };
+    // Where the engine finds pairs by itself, it does so while nodes are matched.
+    let at_once = judged.filter(|_| matches!(matching, Matching::Exact));
+    let (mut pair, verdict) = rayon::join(
+        || put_together(target, golden, task, &matching, read, options),
+        || at_once.map(|(own, other, mode)| judge(own, other, mode, None)),
+    );
+    pair.verdict = match (verdict, judged, &pair.golden) {
+        (None, Some((own, other, mode)), Some(golden)) => {
+            let hierarchies = (&pair.target.hierarchy, &golden.graph.hierarchy);
+            let (own_side, other_side) = ((&own.side, hierarchies.0), (&other.side, hierarchies.1));
+            let asked = asked_records(own_side, other_side, &golden.links, &matching);
+            Some(judge(own, other, mode, asked.as_ref()))
+        }
+        (verdict, ..) => verdict,
+    };
+    if let (Some(_), Some(golden), Some((_, other))) = (&pair.verdict, &mut pair.golden, sides) {
         golden.known = Some(KnownValues::new(other.side));
     }
     Ok(pair)
@@ -153,7 +166,7 @@ pub fn put_together(
     mut golden: Graph,
     task: Task,
     matching: &Matching,
-    sides: Option<&(Side, Side)>,
+    sides: Option<(&Side, &Side)>,
     options: &Options,
 ) -> Pair {
     let generation = options.generation;
@@ -182,7 +195,7 @@ fn check_frameworks(target: &Header, golden: &Header, options: &Options) -> Resu
 }
 
 /// A graph and, if asked for, its dump as the comparison engine sees it, or why it cannot.
-type Rank = (Graph, Option<Result<Side, CompareError>>);
+type Rank = (Graph, Option<Result<Judged, CompareError>>);
 
 /// Reads a rank. The engine goes first: what it has gone through need not be gone through again for the graph.
 fn read_rank(
@@ -199,10 +212,10 @@ fn read_rank(
         Ok((mut side, places)) => (side.fault.take().map_or(Ok(side), Err), Some(places)),
         Err(error) => (Err(error), None),
     };
-    Ok((graph_of(dir, places, options, console)?, Some(side)))
+    Ok((graph_of(dir, places, options, console)?, Some(side.map(Judged::from_files))))
 }
 
-fn task_of(target: &Graph, golden: &Graph, sides: Option<&(Side, Side)>) -> Result<Task, CompareError> {
+fn task_of(target: &Graph, golden: &Graph, sides: Option<(&Side, &Side)>) -> Result<Task, CompareError> {
     let task = |graph: &Graph| graph.files.header.task.clone().unwrap_or_default();
     let refused = |message: String| {
         Err(CompareError::new(Code::InvalidTask, message)
@@ -233,7 +246,7 @@ fn task_of(target: &Graph, golden: &Graph, sides: Option<&(Side, Side)>) -> Resu
 fn matching(
     target: &Graph,
     golden: &Graph,
-    sides: Option<&(Side, Side)>,
+    sides: Option<(&Side, &Side)>,
     options: &Options,
     console: &dyn Console,
 ) -> Result<Matching, CompareError> {
