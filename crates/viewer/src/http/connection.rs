@@ -117,3 +117,58 @@ impl AsyncWrite for Patient<TcpStream> {
         self.judge(context, polled)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    /// Both ends of a connection, the first one with little patience.
+    async fn ends() -> (Patient<TcpStream>, TcpStream) {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let other = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (stream, _) = listener.accept().await.unwrap();
+        (Patient::new(stream, Duration::from_millis(100)), other)
+    }
+
+    fn run(test: impl Future<Output = ()>) {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test);
+    }
+
+    #[test]
+    fn who_takes_nothing_is_not_written_to_for_ever() {
+        run(async {
+            let (mut own, _other) = ends().await;
+            let answer = vec![0; 64 << 20];
+            let ended = own.write_all(&answer).await.unwrap_err();
+            assert_eq!(ended.kind(), io::ErrorKind::TimedOut);
+        });
+    }
+
+    #[test]
+    fn who_takes_little_by_little_gets_everything() {
+        run(async {
+            let (mut own, mut other) = ends().await;
+            let bytes = 16 << 20;
+            let reading = tokio::spawn(async move {
+                let (mut got, mut piece) = (0, vec![0; 1 << 20]);
+                while got < bytes {
+                    got += other.read(&mut piece).await.unwrap();
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            });
+            own.write_all(&vec![0; bytes]).await.unwrap();
+            reading.await.unwrap();
+        });
+    }
+
+    #[test]
+    fn who_says_nothing_is_not_listened_to_for_ever() {
+        run(async {
+            let (mut own, _other) = ends().await;
+            let ended = own.read(&mut [0; 8]).await.unwrap_err();
+            assert_eq!(ended.kind(), io::ErrorKind::TimedOut);
+        });
+    }
+}
