@@ -120,16 +120,25 @@ impl AsyncWrite for Patient<TcpStream> {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use std::future::poll_fn;
+    use std::io::Read;
 
     use super::*;
 
     /// Both ends of a connection, the first one with little patience.
-    async fn ends() -> (Patient<TcpStream>, TcpStream) {
+    async fn ends() -> (Patient<TcpStream>, std::net::TcpStream) {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let other = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let other = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (stream, _) = listener.accept().await.unwrap();
-        (Patient::new(stream, Duration::from_millis(100)), other)
+        (Patient::new(stream, Duration::from_millis(500)), other)
+    }
+
+    async fn write_all(own: &mut Patient<TcpStream>, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let written = poll_fn(|context| Pin::new(&mut *own).poll_write(context, bytes)).await?;
+            bytes = &bytes[written..];
+        }
+        Ok(())
     }
 
     fn run(test: impl Future<Output = ()>) {
@@ -140,8 +149,7 @@ mod tests {
     fn who_takes_nothing_is_not_written_to_for_ever() {
         run(async {
             let (mut own, _other) = ends().await;
-            let answer = vec![0; 64 << 20];
-            let ended = own.write_all(&answer).await.unwrap_err();
+            let ended = write_all(&mut own, &vec![0; 64 << 20]).await.unwrap_err();
             assert_eq!(ended.kind(), io::ErrorKind::TimedOut);
         });
     }
@@ -150,16 +158,19 @@ mod tests {
     fn who_takes_little_by_little_gets_everything() {
         run(async {
             let (mut own, mut other) = ends().await;
-            let bytes = 16 << 20;
-            let reading = tokio::spawn(async move {
-                let (mut got, mut piece) = (0, vec![0; 1 << 20]);
+            let bytes = 48 << 20;
+            // Longer than the patience, but never without taking something.
+            let reading = std::thread::spawn(move || {
+                let (mut got, mut piece) = (0, vec![0; 1 << 19]);
                 while got < bytes {
-                    got += other.read(&mut piece).await.unwrap();
-                    tokio::time::sleep(Duration::from_millis(10)).await;
+                    got += other.read(&mut piece).unwrap();
+                    std::thread::sleep(Duration::from_millis(15));
                 }
             });
-            own.write_all(&vec![0; bytes]).await.unwrap();
-            reading.await.unwrap();
+            let began = Instant::now();
+            write_all(&mut own, &vec![0; bytes]).await.unwrap();
+            assert!(began.elapsed() > own.patience, "slow enough to be told from being fast");
+            reading.join().unwrap();
         });
     }
 
@@ -167,8 +178,10 @@ mod tests {
     fn who_says_nothing_is_not_listened_to_for_ever() {
         run(async {
             let (mut own, _other) = ends().await;
-            let ended = own.read(&mut [0; 8]).await.unwrap_err();
-            assert_eq!(ended.kind(), io::ErrorKind::TimedOut);
+            let mut bytes = [0; 8];
+            let mut buffer = ReadBuf::new(&mut bytes);
+            let read = poll_fn(|context| Pin::new(&mut own).poll_read(context, &mut buffer)).await;
+            assert_eq!(read.unwrap_err().kind(), io::ErrorKind::TimedOut);
         });
     }
 }

@@ -76,9 +76,8 @@ impl<'s> Asking<'s> {
     /// The same question with indexes by some statistics.
     pub(crate) fn by(&self, statistics: Statistics) -> Result<Asking<'s>, Fault> {
         let facts = &self.store.facts;
-        if !statistics.is_empty()
-            && !(facts.is_comparison && facts.task == Task::Values(Mode::Summary).as_str())
-        {
+        let has_errors = facts.is_comparison && facts.task == Task::Values(Mode::Summary).as_str();
+        if !statistics.is_empty() && !has_errors {
             return Err(Fault::conflict("this graph has no errors of statistics to choose among")
                 .with_hint("only comparisons of statistics have them"));
         }
