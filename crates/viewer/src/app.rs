@@ -5,8 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::catalogue::{self, Found, Root, Source};
+use crate::convert::{ConvertBody, Converter};
 use crate::fault::Fault;
 use crate::prepare::{OpenGraph, Workshop};
+use crate::wire::Conversion;
 
 /// What was found is looked for again after this, when it is asked for.
 const FRESH: Duration = Duration::from_secs(2);
@@ -17,6 +19,7 @@ pub(crate) struct App {
     pub(crate) roots: Vec<Root>,
     found: Mutex<Option<(Instant, Arc<Found>)>>,
     workshop: Workshop,
+    converter: Converter,
     /// Removed with everything in it.
     _directory: tempfile::TempDir,
 }
@@ -34,7 +37,13 @@ impl App {
         }
         let directory = tempfile::Builder::new().prefix("msprobe-view-").tempdir()?;
         let workshop = Workshop::new(directory.path().canonicalize()?);
-        Ok(App { roots, found: Mutex::new(None), workshop, _directory: directory })
+        Ok(App {
+            roots,
+            found: Mutex::new(None),
+            workshop,
+            converter: Converter::default(),
+            _directory: directory,
+        })
     }
 
     /// What lies below the roots; looked for again if that was some time ago.
@@ -104,6 +113,23 @@ impl App {
             }
             Source::Report(_) => Err(Fault::bad("this is no graph")),
         }
+    }
+
+    /// Begins to make a graph file of dumps.
+    pub(crate) fn convert(&self, asked: ConvertBody) -> Result<Conversion, Fault> {
+        self.converter.begin(&self.roots, &self.found(true), asked)
+    }
+
+    /// How far that is. What it made is among what is found from then on.
+    pub(crate) fn conversion(&self) -> Conversion {
+        let now = self.converter.state();
+        if let Some(item) = &now.item {
+            let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+            if found.as_ref().is_some_and(|(_, known)| !known.sources.contains_key(item)) {
+                *found = None;
+            }
+        }
+        now
     }
 
     /// Where files may be read.

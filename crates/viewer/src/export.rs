@@ -169,9 +169,9 @@ fn graph_text(
         );
     }
     let mut is_first = true;
-    for scope in scopes {
+    for at in scopes {
         let one = loop {
-            let one = graph.ask(&patience, |asking| hierarchy_text(asking, scope, room));
+            let one = graph.ask(&patience, |asking| hierarchy_text(asking, at, room));
             match one {
                 Err(fault) if fault.is_preparing() && !patience.is_over() => {
                     std::thread::sleep(Duration::from_millis(50));
@@ -188,8 +188,31 @@ fn graph_text(
         is_first = false;
         text.push_str(&one);
     }
-    text.push_str("]}");
+    text.push_str("],\"timelines\":{");
+    // Between ranks there is something to draw only if all of them are there.
+    if scope.rank.is_none() {
+        push_timelines(graph, scope, &patience, room, &mut text)?;
+    }
+    text.push_str("}}");
     Ok(text)
+}
+
+/// What ranks tell one another in each step.
+fn push_timelines(
+    graph: &OpenGraph,
+    scope: &ExportScope,
+    patience: &Patience,
+    room: &mut Room,
+    text: &mut String,
+) -> Result<(), Fault> {
+    let steps = graph.store.facts.steps.iter().filter(|at| scope.step.is_none_or(|step| step == **at));
+    for (at, &step) in steps.enumerate() {
+        let timeline = embedded(&graph.ask(patience, |asking| asking.timeline(step))?)?;
+        let entry = format!("{}\"{step}\":{timeline}", if at == 0 { "" } else { "," });
+        room.take(&entry)?;
+        text.push_str(&entry);
+    }
+    Ok(())
 }
 
 /// All nodes of one hierarchy, with all there is to know of them.

@@ -1,11 +1,12 @@
 //! Everything a person would rather look at, in a browser: `msprobe view`.
 //!
 //! One process serves what it finds below some paths: dumps, graphs, and the answers of commands. It reads by index and keeps
-//! no selection of anybody's; it writes nothing unless pairs are saved.
+//! no selection of anybody's; it writes nothing unless pairs are saved or a graph is made of dumps.
 
 mod app;
 mod assets;
 mod catalogue;
+mod convert;
 mod edits;
 mod export;
 mod fault;

@@ -387,6 +387,37 @@ pub(crate) struct Changed {
     pub(crate) text: String,
 }
 
+/// A graph file that is made of dumps.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Conversion {
+    /// `idle`, `running`, `done` or `failed`.
+    pub(crate) state: &'static str,
+    pub(crate) percent: u8,
+    pub(crate) messages: Vec<String>,
+    pub(crate) error: Option<String>,
+    pub(crate) hint: Option<String>,
+    /// What its answer says.
+    pub(crate) headline: Option<String>,
+    /// The file, and the item it is.
+    pub(crate) path: Option<String>,
+    pub(crate) item: Option<String>,
+}
+
+impl Default for Conversion {
+    fn default() -> Conversion {
+        Conversion {
+            state: "idle",
+            percent: 0,
+            messages: Vec::new(),
+            error: None,
+            hint: None,
+            headline: None,
+            path: None,
+            item: None,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Suggestions {
     pub(crate) suggestions: Vec<Suggestion>,

@@ -244,6 +244,40 @@ export interface Suggestions {
   suggestions: { node: NodeBrief; reason: string }[];
 }
 
+// POST /api/convert: begins to make a graph file of dumps, one at a time; GET /api/convert: how far that is
+export interface ConvertQuestion {
+  // Ids of dumps.
+  target: string;
+  golden: string | null;
+  // Name of a directory below the path the target was found under.
+  output: string;
+  fuzzy: boolean;
+  overflowCheck: boolean;
+  // A file below that path; "" to go by names alone.
+  mapping: string | null;
+  // Of each side, to merge ranks.
+  merge: Strategy[];
+}
+export interface Strategy {
+  rankSize: number;
+  tp: number;
+  pp: number;
+  vpp: number;
+  cp: number;
+  ep: number;
+  order: string;
+}
+export interface Conversion {
+  state: "idle" | "running" | "done" | "failed";
+  percent: number;
+  messages: string[];
+  error: string | null;
+  hint: string | null;
+  headline: string | null;
+  path: string | null;
+  item: string | null;
+}
+
 // GET /api/gradients/{id}: similarity, layers x steps
 // GET /api/keydata/{id}: per step and key
 export interface Matrix {
@@ -258,6 +292,8 @@ export interface ItemTables {
 }
 
 // Notes
+// - stats=Max,Min,Mean,Norm (any of them) with children, open, node, findings, search, pairs and profile: index and tone are
+//   those of the relative errors of these statistics of results. Only where statistics were compared (task "summary").
 // - TimelineDescription stands in web/src/parts/views.ts now (the timeline is shared by pages and viewer).
 // - Served files: GET / is index.html, which asks for /viewer.css and /viewer.js (crates/viewer/assets). The page keeps its
 //   place in the hash (#file=…&step=…), so that one path serves all. Exported pages hold the same three inline.

@@ -4,6 +4,7 @@ import { button, element } from "../parts/dom";
 import { language, switchLanguage } from "../parts/language";
 import type { Catalogue, GraphInfo, Item } from "./api";
 import { keptRanges } from "./graph/legend";
+import { ConvertView } from "./home/convert";
 import { Home, isGraph } from "./home/home";
 import { ItemView } from "./home/item";
 import { emptyPlace, type Place, placeFromHash, placeToHash } from "./place";
@@ -41,7 +42,7 @@ export class App implements Context {
     this.drawHeader();
     document.addEventListener("keydown", (event) => this.key(event));
     whenColoursChange(() => {
-      if (this.view?.body instanceof HTMLElement && !this.workspace && !this.view.item) void this.render(false);
+      if (this.view?.body.classList.contains("home")) void this.render(false);
     });
     const catalogue = await this.attempt(this.source.catalogue());
     if (!catalogue) return;
@@ -163,7 +164,8 @@ export class App implements Context {
     closeMenu();
     const item = this.catalogue.items.find(({ id }) => id === place.file);
     if (!item) {
-      this.showHome(place.file);
+      if (place.file === null && place.screen === "convert" && !this.source.isReadOnly) this.showConvert();
+      else this.showHome(place.file);
       return;
     }
     document.title = `${item.title} · msprobe`;
@@ -185,7 +187,28 @@ export class App implements Context {
     this.workspace = null;
     document.title = "msprobe";
     this.title.textContent = "";
-    this.show(new Home(this.catalogue, (to) => this.goWhole(to)).body, null);
+    this.show(new Home(this.catalogue, (to) => this.goWhole(to), !this.source.isReadOnly).body, null);
+  }
+
+  private showConvert(): void {
+    this.workspace = null;
+    document.title = `${VIEWER_WORDS.convert} · msprobe`;
+    this.title.textContent = VIEWER_WORDS.convert;
+    const view = new ConvertView(
+      this.catalogue,
+      this.source,
+      (id) => void this.openMade(id),
+      (work) => this.attempt(work),
+    );
+    this.show(view.body, null);
+  }
+
+  // Something that was not there when the list was read.
+  private async openMade(id: string): Promise<void> {
+    const catalogue = await this.attempt(this.source.catalogue());
+    if (!catalogue) return;
+    this.catalogue = catalogue;
+    this.goWhole({ ...emptyPlace(), file: id });
   }
 
   private show(body: HTMLElement, item: ItemView | null): void {
@@ -242,6 +265,9 @@ export class App implements Context {
       { title: words.palette, key: "Ctrl+K", act: () => this.palette() },
       { title: words.help, key: "?", act: () => showHelp(this.commands()) },
       { title: words.home, key: "h", act: () => this.goHome() },
+      ...(this.source.isReadOnly
+        ? []
+        : [{ title: words.convert, act: () => this.goWhole({ ...emptyPlace(), screen: "convert" as const }) }]),
       { title: words.theme, act: () => this.nextTheme() },
       { title: words.distinct, act: () => setDistinct(!isDistinct()) },
       { title: words.language, act: () => this.otherLanguage() },

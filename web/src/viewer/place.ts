@@ -3,10 +3,12 @@
 
 import type { SideName } from "./api";
 
-export const SCREENS = ["graph", "table", "pictures", "report", "tables"] as const;
+export const SCREENS = ["graph", "table", "pictures", "report", "tables", "convert"] as const;
 export type Screen = (typeof SCREENS)[number];
 export const COLOUR_MODES = ["verdict", "index", "overflow"] as const;
 export type ColourMode = (typeof COLOUR_MODES)[number];
+export const STATISTICS = ["Max", "Min", "Mean", "Norm"] as const;
+export type Statistic = (typeof STATISTICS)[number];
 export const PANELS = ["values", "stacks", "about", "none"] as const;
 export type PanelName = (typeof PANELS)[number];
 export const LEFT_PANELS = ["findings", "search", "match", "none"] as const;
@@ -39,6 +41,8 @@ export interface Place {
   side: SideName;
   node: string | null;
   colour: ColourMode | null;
+  // By which nodes are judged; none: as the file says.
+  stats: Statistic[];
   kinds: string[];
   leaves: boolean;
   panel: PanelName;
@@ -63,6 +67,7 @@ export function emptyPlace(): Place {
     side: "target",
     node: null,
     colour: null,
+    stats: [],
     kinds: USUAL_KINDS,
     leaves: false,
     panel: "values",
@@ -130,6 +135,7 @@ export function placeToHash(place: Place): string {
   say("side", place.side, usual.side);
   say("node", place.node, null);
   say("colour", place.colour, null);
+  say("stats", place.stats.join(","), "");
   say("kinds", place.kinds.join(","), USUAL_KINDS.join(","));
   say("leaves", place.leaves ? 1 : 0, 0);
   say("panel", place.panel, usual.panel);
@@ -171,6 +177,7 @@ export function placeFromHash(hash: string): Place {
   place.side = one("side", ["target", "golden"], place.side);
   place.node = said.get("node");
   place.colour = one("colour", COLOUR_MODES, null);
+  place.stats = STATISTICS.filter((name) => list("stats")?.includes(name));
   place.kinds = list("kinds") ?? place.kinds;
   place.leaves = said.get("leaves") === "1";
   place.panel = one("panel", PANELS, place.panel);

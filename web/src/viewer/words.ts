@@ -4,6 +4,26 @@ import { language } from "../parts/language";
 import { thousands } from "../parts/words";
 
 const ENGLISH = {
+  // Making a graph of dumps
+  convert: "Make a graph",
+  convertHint: "Builds or compares dumps that were found, as msprobe graph_visualize does, and writes one .vis.db",
+  convertStart: "Start",
+  convertOpen: "Open the graph",
+  convertOutput: "Directory below PATH",
+  converting: (percent: number) => `${percent} % done`,
+  onlyBuild: "none: build only",
+  noDumps: "There is no dump to make a graph of",
+  layerMapping: "Layer mapping",
+  mappings: { none: "none", names: "by names alone", file: "a file" },
+  mappingFile: "Path of a YAML file, from PATH on",
+  fuzzyMatch: "Match functions by their order (fuzzy)",
+  overflowCheck: "Look for NaN, Inf and jumps",
+  mergeRanks: "Merge ranks",
+  mergeOf: (side: string) => `Ranks of the ${side.toLowerCase()} side`,
+  strategy: { rankSize: "rank_size", tp: "tp", pp: "pp", vpp: "vpp", cp: "cp", ep: "ep", order: "order" },
+  badStrategy: "To merge ranks give rank_size, tp and pp of each dump as whole numbers",
+  statistics: "Judge by",
+  statisticsHint: "Index and colour by the relative errors of these statistics of results; none: as the file says",
   // Home
   home: "Home",
   nothing: "Nothing was found below the paths that were given",
@@ -45,7 +65,14 @@ const ENGLISH = {
   golden: "Golden",
   microStep: "Micro step",
   all: "all",
-  screens: { graph: "Graph", table: "Table", pictures: "Pictures", report: "Report", tables: "Tables" },
+  screens: {
+    graph: "Graph",
+    table: "Table",
+    pictures: "Pictures",
+    report: "Report",
+    tables: "Tables",
+    convert: "Make a graph",
+  },
   colourBy: "Colour by",
   modes: { verdict: "Answer", index: "precision_index", overflow: "Overflow" },
   tones: {
@@ -268,6 +295,25 @@ const ENGLISH = {
 type Words = typeof ENGLISH;
 
 const CHINESE: Words = {
+  convert: "生成图",
+  convertHint: "与 msprobe graph_visualize 相同：对找到的 dump 进行构建或比对，写出一个 .vis.db",
+  convertStart: "开始",
+  convertOpen: "打开图",
+  convertOutput: "PATH 下的目录",
+  converting: (percent: number) => `已完成 ${percent} %`,
+  onlyBuild: "无：仅构建",
+  noDumps: "没有可用于生成图的 dump",
+  layerMapping: "层映射",
+  mappings: { none: "无", names: "仅按名称", file: "文件" },
+  mappingFile: "YAML 文件相对 PATH 的路径",
+  fuzzyMatch: "按顺序匹配函数（模糊匹配）",
+  overflowCheck: "检查 NaN、Inf 与突变",
+  mergeRanks: "合并 rank",
+  mergeOf: (side: string) => `${side}的 rank`,
+  strategy: { rankSize: "rank_size", tp: "tp", pp: "pp", vpp: "vpp", cp: "cp", ep: "ep", order: "order" },
+  badStrategy: "合并 rank 需要为每个 dump 给出整数 rank_size、tp 和 pp",
+  statistics: "判定依据",
+  statisticsHint: "按输出的这些统计量的相对误差计算指标和颜色；都不选则以文件为准",
   home: "首页",
   nothing: "给定的路径下没有找到任何内容",
   nothingHint: "此处显示 dump、比对结果、.vis、.vis.db、趋势数据库、梯度与关键数据比对、溢出报告",
@@ -305,7 +351,7 @@ const CHINESE: Words = {
   golden: "标杆侧",
   microStep: "Micro step",
   all: "全部",
-  screens: { graph: "图", table: "表格", pictures: "图表", report: "报告", tables: "表格" },
+  screens: { graph: "图", table: "表格", pictures: "图表", report: "报告", tables: "表格", convert: "生成图" },
   colourBy: "着色方式",
   modes: { verdict: "结论", index: "precision_index", overflow: "溢出" },
   tones: {

@@ -9,7 +9,7 @@ import { FindingsPanel } from "./panels/findings";
 import { MatchPanel } from "./panels/match";
 import { SearchPanel } from "./panels/search";
 import { PicturesView } from "./pictures/view";
-import { COLOUR_MODES, LEFT_PANELS, type LeftPanel, type Place, type Screen } from "./place";
+import { COLOUR_MODES, LEFT_PANELS, type LeftPanel, type Place, type Screen, STATISTICS } from "./place";
 import type { Command } from "./shell/commands";
 import { colourMode, type Context } from "./shell/context";
 import { TableView } from "./table/view";
@@ -33,6 +33,7 @@ export class Workspace {
   private readonly centre = element("div", "centre");
   private readonly screens: Partial<Record<Screen, HTMLElement>>;
   private readonly tabs = element("nav", "tabs screens");
+  private readonly statistics = new Map<string, HTMLInputElement>();
   private readonly selects: {
     step: HTMLSelectElement;
     rank: HTMLSelectElement;
@@ -76,6 +77,7 @@ export class Workspace {
         (value) => words.modes[value as "verdict"],
       ),
     };
+    this.drawStatistics();
     this.selects.micro.parentElement!.hidden = context.info.microSteps < 2;
     for (const screen of Object.keys(this.screens) as Screen[]) {
       const tab = button(words.screens[screen], "", () => context.go({ screen }), "tab");
@@ -111,6 +113,31 @@ export class Workspace {
     holder.append(field);
     this.bar.append(holder);
     return field;
+  }
+
+  // By which statistics of results nodes are judged, where statistics were compared and somebody can do that.
+  private drawStatistics(): void {
+    const { context } = this;
+    if (context.info.kind !== "compare" || context.info.task !== "summary" || context.source.isReadOnly) return;
+    const words = VIEWER_WORDS;
+    const holder = element("fieldset", "statistics");
+    holder.title = words.statisticsHint;
+    holder.append(element("legend", "", words.statistics));
+    for (const name of STATISTICS) {
+      const box = element("input");
+      box.type = "checkbox";
+      box.dataset.statistic = name;
+      box.addEventListener("change", () => {
+        const stats = STATISTICS.filter((other) => this.statistics.get(other)?.checked);
+        this.graph.noteOpen();
+        context.go({ stats, colour: stats.length ? "index" : null });
+      });
+      this.statistics.set(name, box);
+      const label = element("label", "tick");
+      label.append(box, name);
+      holder.append(label);
+    }
+    this.bar.append(holder);
   }
 
   private drawLeft(): void {
@@ -159,7 +186,9 @@ export class Workspace {
       previous?.file !== place.file ||
       previous.step !== place.step ||
       previous.rank !== place.rank ||
-      previous.micro !== place.micro;
+      previous.micro !== place.micro ||
+      previous.stats.join() !== place.stats.join();
+    for (const [name, box] of this.statistics) box.checked = place.stats.some((chosen) => chosen === name);
     this.selects.step.value = String(place.step);
     this.selects.rank.value = String(place.rank);
     this.selects.micro.value = String(place.micro);
@@ -171,7 +200,7 @@ export class Workspace {
     if (place.screen === "report" && this.item.report && !this.screens.report?.children.length)
       this.screens.report?.append(reportFrame(context.source, this.item.report));
     this.details.body.classList.toggle("off", place.screen === "report");
-    if (previous && previous.colour !== place.colour) {
+    if (previous && previous.colour !== place.colour && !isOther) {
       this.graph.drawLegend();
       this.graph.changed();
     }

@@ -9,7 +9,8 @@ use clap::Args;
 ///
 /// Serves a page on this machine and prints where it is. The page shows whatever is found below the given paths: dumps (of which a
 /// graph is built when it is opened), .vis and .vis.db files of msprobe and of the reference tool, and the answers of compare,
-/// rl compare, grad compare and overflow_check. Nothing is written unless pairs of nodes are matched by hand and saved.
+/// rl compare, grad compare and overflow_check. Nothing is written unless pairs of nodes are matched by hand and saved, or
+/// a graph is made of dumps.
 /// Ctrl-C ends it.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes:\n  \

@@ -34,6 +34,17 @@ pub(crate) struct Root {
     pub(crate) path: PathBuf,
 }
 
+impl Root {
+    /// A path below it as the user would write it.
+    pub(crate) fn show(&self, path: &Path) -> String {
+        match path.strip_prefix(&self.path) {
+            Ok(inside) if inside.as_os_str().is_empty() => self.shown.clone(),
+            Ok(inside) => Path::new(&self.shown).join(inside).display().to_string(),
+            Err(_) => path.display().to_string(),
+        }
+    }
+}
+
 /// What an item is made of.
 #[derive(Debug, Clone)]
 pub(crate) enum Source {
@@ -53,7 +64,7 @@ pub(crate) struct Found {
 }
 
 /// Names a thing in links: the same as long as it lies below the same root.
-fn id_of(root: &Path, path: &Path) -> String {
+pub(crate) fn id_of(root: &Path, path: &Path) -> String {
     let inside = path.strip_prefix(root).unwrap_or(path);
     let mut text = root.as_os_str().as_encoded_bytes().to_vec();
     text.push(0);
@@ -77,11 +88,7 @@ impl Finding<'_> {
 
     /// A path as the user would write it.
     fn shown(&self, path: &Path) -> String {
-        match path.strip_prefix(&self.root.path) {
-            Ok(inside) if inside.as_os_str().is_empty() => self.root.shown.clone(),
-            Ok(inside) => Path::new(&self.root.shown).join(inside).display().to_string(),
-            Err(_) => path.display().to_string(),
-        }
+        self.root.show(path)
     }
 
     fn add(&mut self, path: &Path, source: Source, item: Item) {

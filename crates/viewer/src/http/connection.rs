@@ -117,3 +117,71 @@ impl AsyncWrite for Patient<TcpStream> {
         self.judge(context, polled)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::io::Read;
+
+    use super::*;
+
+    /// Both ends of a connection, the first one with little patience.
+    async fn ends() -> (Patient<TcpStream>, std::net::TcpStream) {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let other = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (stream, _) = listener.accept().await.unwrap();
+        (Patient::new(stream, Duration::from_millis(500)), other)
+    }
+
+    async fn write_all(own: &mut Patient<TcpStream>, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let written = poll_fn(|context| Pin::new(&mut *own).poll_write(context, bytes)).await?;
+            bytes = &bytes[written..];
+        }
+        Ok(())
+    }
+
+    fn run(test: impl Future<Output = ()>) {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test);
+    }
+
+    #[test]
+    fn who_takes_nothing_is_not_written_to_for_ever() {
+        run(async {
+            let (mut own, _other) = ends().await;
+            let ended = write_all(&mut own, &vec![0; 64 << 20]).await.unwrap_err();
+            assert_eq!(ended.kind(), io::ErrorKind::TimedOut);
+        });
+    }
+
+    #[test]
+    fn who_takes_little_by_little_gets_everything() {
+        run(async {
+            let (mut own, mut other) = ends().await;
+            let bytes = 48 << 20;
+            // Longer than the patience, but never without taking something.
+            let reading = std::thread::spawn(move || {
+                let (mut got, mut piece) = (0, vec![0; 1 << 19]);
+                while got < bytes {
+                    got += other.read(&mut piece).unwrap();
+                    std::thread::sleep(Duration::from_millis(15));
+                }
+            });
+            let began = Instant::now();
+            write_all(&mut own, &vec![0; bytes]).await.unwrap();
+            assert!(began.elapsed() > own.patience, "slow enough to be told from being fast");
+            reading.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn who_says_nothing_is_not_listened_to_for_ever() {
+        run(async {
+            let (mut own, _other) = ends().await;
+            let mut bytes = [0; 8];
+            let mut buffer = ReadBuf::new(&mut bytes);
+            let read = poll_fn(|context| Pin::new(&mut own).poll_read(context, &mut buffer)).await;
+            assert_eq!(read.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        });
+    }
+}

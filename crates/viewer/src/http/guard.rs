@@ -144,6 +144,14 @@ fn host_name() -> Option<String> {
     Some(name.trim().to_owned()).filter(|name| !name.is_empty())
 }
 
+/// An answer, or that there was none in time.
+async fn in_time(patience: Duration, answer: impl Future<Output = Response>) -> Response {
+    match tokio::time::timeout(patience, answer).await {
+        Ok(response) => response,
+        Err(_) => Fault::new(StatusCode::REQUEST_TIMEOUT, "the request took too long").into_response(),
+    }
+}
+
 /// Looks at a request before anything else does, and at the answer after everything else.
 pub(super) async fn guard(Shared(state): Shared<Arc<State>>, request: Request, next: Next) -> Response {
     let is_report = request.uri().path().starts_with("/report/");
@@ -154,10 +162,7 @@ pub(super) async fn guard(Shared(state): Shared<Arc<State>>, request: Request, n
     let mut response = match checked {
         Err(fault) => fault.into_response(),
         Ok(Some(response)) => response,
-        Ok(None) => match tokio::time::timeout(PATIENCE, next.run(request)).await {
-            Ok(response) => response,
-            Err(_) => Fault::new(StatusCode::REQUEST_TIMEOUT, "the request took too long").into_response(),
-        },
+        Ok(None) => in_time(PATIENCE, next.run(request)).await,
     };
     let headers = response.headers_mut();
     let is_page = is_report
@@ -202,6 +207,19 @@ mod tests {
             assert!(!guard(false).is_own_host(host), "{host}");
         }
         assert!(guard(true).is_own_host("10.0.0.1:4000") && !guard(true).is_own_host("evil.example:4000"));
+    }
+
+    #[test]
+    fn a_request_that_takes_too_long_is_given_up() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let short = Duration::from_millis(20);
+            let never = in_time(short, std::future::pending()).await;
+            assert_eq!(never.status(), StatusCode::REQUEST_TIMEOUT);
+            let soon = in_time(Duration::from_mins(1), async { StatusCode::OK.into_response() }).await;
+            assert_eq!(soon.status(), StatusCode::OK);
+        });
+        assert_eq!(PATIENCE.as_secs(), 60, "what users are told");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::Deserialize;
 
 use crate::fault::Fault;
-use crate::store::Scope;
+use crate::store::{Scope, Statistics};
 use crate::wire::Side;
 
 /// The part of an address behind the question mark.
@@ -55,6 +55,11 @@ impl Query {
         })
     }
 
+    /// By which statistics nodes are judged.
+    pub(super) fn statistics(&self) -> Result<Statistics, Fault> {
+        Statistics::of(self.words("stats").iter().map(String::as_str))
+    }
+
     /// The micro step, if it is one.
     pub(super) fn micro(&self) -> Result<Option<i64>, Fault> {
         Ok(self.number("micro")?.filter(|micro: &i64| *micro >= 0))
@@ -71,6 +76,15 @@ pub(super) struct OpenBody {
     pub(super) side: Side,
     pub(super) micro: Option<i64>,
     pub(super) nodes: Vec<String>,
+    /// Words between commas.
+    #[serde(default)]
+    pub(super) stats: String,
+}
+
+impl OpenBody {
+    pub(super) fn statistics(&self) -> impl Iterator<Item = &str> {
+        self.stats.split(',').filter(|word| !word.is_empty())
+    }
 }
 
 #[derive(Debug, Clone, Deserialize)]

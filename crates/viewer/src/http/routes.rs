@@ -18,11 +18,13 @@ use super::guard::guard;
 use super::questions::{MatchBody, OpenBody, PlaceBody, Query};
 use crate::assets;
 use crate::catalogue;
+use crate::convert::ConvertBody;
 use crate::export;
 use crate::fault::Fault;
 use crate::prepare::OpenGraph;
 use crate::store::{
     Asking, BUDGET, FACETS, FindingKind, FindingsAsked, Needle, PairsAsked, Patience, Scope, SearchAsked,
+    Statistics,
 };
 use crate::wire::Opened;
 
@@ -66,6 +68,7 @@ pub(super) fn router(state: Arc<State>) -> Router {
         .route("/config/apply", post(config_apply));
     Router::new()
         .route("/api/catalogue", get(catalogue_of))
+        .route("/api/convert", get(conversion).post(convert))
         .route("/api/graph/{id}", get(info))
         .nest("/api/graph/{id}", graph)
         .route("/api/gradients/{id}", get(gradients))
@@ -150,6 +153,15 @@ async fn catalogue_of(Shared(state): App) -> Answer {
     answer(state, |state, _| Ok(state.app.found(true).catalogue.clone())).await
 }
 
+async fn convert(Shared(state): App, request: Body<ConvertBody>) -> Answer {
+    let asked = body(request)?;
+    answer(state, move |state, _| state.app.convert(asked)).await
+}
+
+async fn conversion(Shared(state): App) -> Answer {
+    answer(state, |state, _| Ok(state.app.conversion())).await
+}
+
 async fn info(Shared(state): App, Path(id): Path<String>) -> Answer {
     answer(state, move |state, _| {
         let graph = state.app.graph(&id)?;
@@ -162,12 +174,16 @@ async fn info(Shared(state): App, Path(id): Path<String>) -> Answer {
 async fn children(Shared(state): App, Path(id): Path<String>, Parts(query): Parts<Query>) -> Answer {
     let (scope, micro) = (query.scope()?, query.micro()?);
     let (offset, limit) = (query.number("offset")?.unwrap_or(0), query.number("limit")?.unwrap_or(500));
-    ask(state, id, move |asking| asking.children(scope, query.get("node"), micro, offset, limit)).await
+    let by = query.statistics()?;
+    ask(state, id, move |asking| asking.by(by)?.children(scope, query.get("node"), micro, offset, limit))
+        .await
 }
 
 async fn open(Shared(state): App, Path(id): Path<String>, request: Body<OpenBody>) -> Answer {
     let asked = body(request)?;
+    let by = Statistics::of(asked.statistics())?;
     ask(state, id, move |asking| {
+        let asking = asking.by(by)?;
         let scope = Scope { step: asked.step, rank: asked.rank, side: asked.side };
         let micro = asked.micro.filter(|micro| *micro >= 0);
         let mut opened = Vec::new();
@@ -197,7 +213,8 @@ async fn path_to(Shared(state): App, Path(id): Path<String>, Parts(query): Parts
 
 async fn node(Shared(state): App, Path(id): Path<String>, Parts(query): Parts<Query>) -> Answer {
     let (scope, name) = (query.scope()?, query.need("node")?.to_owned());
-    ask(state, id, move |asking| asking.detail(scope, &name)).await
+    let by = query.statistics()?;
+    ask(state, id, move |asking| asking.by(by)?.detail(scope, &name)).await
 }
 
 async fn findings(Shared(state): App, Path(id): Path<String>, Parts(query): Parts<Query>) -> Answer {
@@ -214,7 +231,8 @@ async fn findings(Shared(state): App, Path(id): Path<String>, Parts(query): Part
         after: query.number("after")?,
         limit: query.number("limit")?.unwrap_or(2000),
     };
-    ask(state, id, move |asking| asking.findings(scope, &asked)).await
+    let by = query.statistics()?;
+    ask(state, id, move |asking| asking.by(by)?.findings(scope, &asked)).await
 }
 
 async fn jump(Shared(state): App, Path(id): Path<String>, Parts(query): Parts<Query>) -> Answer {
@@ -247,7 +265,8 @@ async fn search(Shared(state): App, Path(id): Path<String>, Parts(query): Parts<
             asked.filters.insert(facet, words);
         }
     }
-    ask(state, id, move |asking| asking.search(&asked)).await
+    let by = query.statistics()?;
+    ask(state, id, move |asking| asking.by(by)?.search(&asked)).await
 }
 
 fn needle(query: &Query) -> Result<Option<Needle>, Fault> {
@@ -267,14 +286,14 @@ fn pairs_asked(query: &Query) -> Result<PairsAsked, Fault> {
 }
 
 async fn pairs(Shared(state): App, Path(id): Path<String>, Parts(query): Parts<Query>) -> Answer {
-    let (scope, asked) = (query.scope()?, pairs_asked(&query)?);
-    ask(state, id, move |asking| asking.pairs(scope, &asked)).await
+    let (scope, by, asked) = (query.scope()?, query.statistics()?, pairs_asked(&query)?);
+    ask(state, id, move |asking| asking.by(by)?.pairs(scope, &asked)).await
 }
 
 async fn pairs_csv(Shared(state): App, Path(id): Path<String>, Parts(query): Parts<Query>) -> Answer {
-    let (scope, asked) = (query.scope()?, pairs_asked(&query)?);
+    let (scope, by, asked) = (query.scope()?, query.statistics()?, pairs_asked(&query)?);
     let csv = work(state, move |state, patience| {
-        state.app.graph(&id)?.ask(patience, |asking| asking.pairs_csv(scope, &asked))
+        state.app.graph(&id)?.ask(patience, |asking| asking.by(by)?.pairs_csv(scope, &asked))
     })
     .await?;
     let name = format!("attachment; filename=\"pairs_step{}_rank{}.csv\"", scope.step, scope.rank);
@@ -287,7 +306,8 @@ async fn pairs_csv(Shared(state): App, Path(id): Path<String>, Parts(query): Par
 
 async fn profile(Shared(state): App, Path(id): Path<String>, Parts(query): Parts<Query>) -> Answer {
     let Scope { step, rank, .. } = query.scope()?;
-    ask(state, id, move |asking| asking.profile(step, rank)).await
+    let by = query.statistics()?;
+    ask(state, id, move |asking| asking.by(by)?.profile(step, rank)).await
 }
 
 async fn series(Shared(state): App, Path(id): Path<String>, Parts(query): Parts<Query>) -> Answer {

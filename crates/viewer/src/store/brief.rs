@@ -106,18 +106,22 @@ impl Raw {
 
 impl Asking<'_> {
     /// Columns and tables of a [`Raw`] node, `n` being the node.
-    fn raw_sql(&self) -> &'static str {
-        if self.store.schema.verdicts {
-            "SELECT n.node_order, n.node_name, n.node_type, n.up_node, n.precision_index, n.overflow_level, n.micro_step_id, \
-             n.matched_node_link, n.matched_distributed, n.modified, (SELECT count(*) FROM tb_nodes c WHERE c.step = n.step \
-             AND c.rank = n.rank AND c.data_source = n.data_source AND c.up_node = n.node_name), v.verdict, v.error_in, \
-             v.error_out, v.tolerated, v.orphan FROM tb_nodes n LEFT JOIN msprobe_verdicts v ON v.id = n.id WHERE "
+    fn raw_sql(&self) -> String {
+        let (verdict, join) = if self.store.schema.verdicts {
+            (
+                "v.verdict, v.error_in, v.error_out, v.tolerated, v.orphan",
+                " LEFT JOIN msprobe_verdicts v ON v.id = n.id",
+            )
         } else {
+            ("NULL, NULL, NULL, NULL, NULL", "")
+        };
+        let outputs = if self.statistics.is_empty() { "NULL" } else { "n.output_data" };
+        format!(
             "SELECT n.node_order, n.node_name, n.node_type, n.up_node, n.precision_index, n.overflow_level, n.micro_step_id, \
              n.matched_node_link, n.matched_distributed, n.modified, (SELECT count(*) FROM tb_nodes c WHERE c.step = n.step \
-             AND c.rank = n.rank AND c.data_source = n.data_source AND c.up_node = n.node_name), NULL, NULL, NULL, NULL, \
-             NULL FROM tb_nodes n WHERE "
-        }
+             AND c.rank = n.rank AND c.data_source = n.data_source AND c.up_node = n.node_name), {verdict}, {outputs} \
+             FROM tb_nodes n{join} WHERE "
+        )
     }
 
     pub(crate) fn raws(&self, scope: Scope, rest: &str, params: &[&dyn ToSql]) -> Result<Vec<Raw>, Fault> {
@@ -126,8 +130,13 @@ impl Asking<'_> {
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
             let mut raw = Raw::of(row)?;
-            if let Some(state) = self.overlay.get(scope, &raw.name) {
+            let state = self.overlay.get(scope, &raw.name);
+            if let Some(state) = state {
                 raw.change(state);
+            }
+            if !self.statistics.is_empty() {
+                let stored = text(row, 16)?;
+                raw.judge_by(self.statistics, scope.side, state.map_or(&stored, |state| &state.outputs));
             }
             found.push(raw);
         }
@@ -184,7 +193,7 @@ impl Asking<'_> {
     }
 
     pub(crate) fn tone_of(&self, raw: &Raw) -> Tone {
-        tone(&self.store.facts, self.verdict_of(raw), raw.index, raw.overflow)
+        tone(&self.store.facts, self.statistics.verdict(self.verdict_of(raw)), raw.index, raw.overflow)
     }
 
     /// What is shown of a node.

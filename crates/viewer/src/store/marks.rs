@@ -12,9 +12,10 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::brief::{counted, is_nothing, tone};
 use super::open::{number, real, text};
 use super::words::{Kind, Overflow, Verdict, weight};
-use super::{Asking, Facts, Scope};
+use super::{Asking, Facts, Scope, Statistics};
 use crate::edits::Overlay;
 use crate::fault::Fault;
+use crate::wire::Side;
 
 /// Hierarchies of fewer nodes are gone through at once.
 const FEW: u64 = 30_000;
@@ -49,6 +50,7 @@ pub(crate) struct Mark {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Marks {
     facts: Option<Arc<Facts>>,
+    statistics: Statistics,
     order: Vec<i64>,
     parent: Vec<u32>,
     index: Vec<f32>,
@@ -71,20 +73,22 @@ impl Marks {
     /// Goes through a hierarchy. `done` counts its nodes.
     pub(crate) fn read(asking: &Asking<'_>, scope: Scope, done: &AtomicU64) -> Result<Marks, Fault> {
         let store = asking.store;
-        let verdicts = store.schema.verdicts;
-        let sql = if verdicts {
-            "SELECT n.node_order, n.node_name, n.node_type, n.up_node, n.precision_index, n.overflow_level, n.micro_step_id, \
-             n.matched_node_link, n.modified, v.verdict, v.error_in, v.error_out, v.tolerated \
-             FROM tb_nodes n LEFT JOIN msprobe_verdicts v ON v.id = n.id \
-             WHERE n.step = ?1 AND n.rank = ?2 AND n.data_source = ?3 ORDER BY n.node_order"
+        let (verdicts, statistics) = (store.schema.verdicts, asking.statistics);
+        let (verdict, join) = if verdicts {
+            ("v.verdict, v.error_in, v.error_out, v.tolerated", "LEFT JOIN msprobe_verdicts v ON v.id = n.id")
         } else {
-            "SELECT n.node_order, n.node_name, n.node_type, n.up_node, n.precision_index, n.overflow_level, n.micro_step_id, \
-             n.matched_node_link, n.modified, NULL, NULL, NULL, NULL \
-             FROM tb_nodes n WHERE n.step = ?1 AND n.rank = ?2 AND n.data_source = ?3 ORDER BY n.node_order"
+            ("NULL, NULL, NULL, NULL", "")
         };
-        let mut statement = asking.connection.prepare(sql)?;
+        let outputs = if statistics.is_empty() { "NULL" } else { "n.output_data" };
+        let sql = format!(
+            "SELECT n.node_order, n.node_name, n.node_type, n.up_node, n.precision_index, n.overflow_level, n.micro_step_id, \
+             n.matched_node_link, n.modified, {verdict}, {outputs} FROM tb_nodes n {join} \
+             WHERE n.step = ?1 AND n.rank = ?2 AND n.data_source = ?3 ORDER BY n.node_order"
+        );
+        let mut statement = asking.connection.prepare(&sql)?;
         let mut rows = statement.query(params![scope.step, scope.rank, scope.side.source()])?;
-        let mut marks = Marks { facts: Some(Arc::new(store.facts.clone())), ..Marks::default() };
+        let facts = Some(Arc::new(store.facts.clone()));
+        let mut marks = Marks { facts, statistics, ..Marks::default() };
         // Nodes that wait for their parent, which comes behind them.
         let mut waiting: Vec<(u32, u64)> = Vec::new();
         let has_errors = store.facts.has_verdicts;
@@ -107,7 +111,11 @@ impl Marks {
             flags |= if up.is_empty() { TOP } else { 0 };
             marks.order.push(number(row, 0)?.unwrap_or(0));
             marks.parent.push(NONE);
-            marks.index.push(packed(real(row, 4)?));
+            let mut index = real(row, 4)?;
+            if !statistics.is_empty() && scope.side == Side::Target {
+                index = statistics.index(index, kind.is_collection(), &text(row, 13)?);
+            }
+            marks.index.push(packed(index));
             marks.words.push(kind as u8 | overflow.map_or(0, |level| level as u8) << 2);
             marks.micro.push(number(row, 6)?.unwrap_or(0).clamp(0, i64::from(u16::MAX)) as u16);
             let verdict = if store.facts.is_comparison {
@@ -150,7 +158,12 @@ impl Marks {
                 )?
                 .query_row(params![scope.step, scope.rank, scope.side.source(), name], |row| number(row, 0));
             let Some(at) = order.ok().flatten().and_then(|order| self.place(order)) else { continue };
-            self.index[at] = packed(state.index);
+            let is_collection = self.kind(at).is_collection();
+            let index = match scope.side {
+                Side::Target => self.statistics.index(state.index, is_collection, &state.outputs),
+                Side::Golden => state.index,
+            };
+            self.index[at] = packed(index);
             let is_alone = state.link.is_empty();
             self.verdict[at] = if is_alone { Verdict::Unmatched as u8 } else { 0 };
             self.flags[at] = self.flags[at] & !ALONE | if is_alone { ALONE } else { 0 };
@@ -201,7 +214,8 @@ impl Marks {
     fn tone(&self, at: usize) -> Tone {
         let Some(facts) = &self.facts else { return Tone::Plain };
         let index = Some(f64::from(self.index[at])).filter(|index| !index.is_nan());
-        tone(facts, Verdict::from_bits(self.verdict[at]), index, Overflow::from_bits(self.words[at] >> 2))
+        let verdict = self.statistics.verdict(Verdict::from_bits(self.verdict[at]));
+        tone(facts, verdict, index, Overflow::from_bits(self.words[at] >> 2))
     }
 
     fn place(&self, order: i64) -> Option<usize> {
@@ -246,6 +260,9 @@ impl Marks {
     }
 }
 
+/// A hierarchy, and by which statistics it is judged.
+type Key = (Scope, Statistics);
+
 /// What is known of the marks of a hierarchy.
 #[derive(Debug, Clone)]
 enum Made {
@@ -276,7 +293,7 @@ fn changed(stored: &Arc<Marks>, scope: Scope, asking: &Asking<'_>) -> Result<Arc
 /// Marks of the hierarchies that were asked for.
 #[derive(Debug, Default)]
 pub(crate) struct MarksCache {
-    made: Arc<Mutex<HashMap<Scope, Made>>>,
+    made: Arc<Mutex<HashMap<Key, Made>>>,
     clock: AtomicU64,
 }
 
@@ -293,11 +310,12 @@ impl MarksCache {
     /// The marks of a hierarchy. If there are many nodes, it may be too early.
     pub(crate) fn require(&self, asking: &Asking<'_>, scope: Scope) -> Result<Arc<Marks>, Fault> {
         let edition = asking.overlay.edition();
-        let known = self.lock().get(&scope).cloned();
+        let key = (scope, asking.statistics);
+        let known = self.lock().get(&key).cloned();
         match known {
             Some(Made::Ready { stored, marks, edition: of, .. }) => {
                 let marks = if of == edition { marks } else { changed(&stored, scope, asking)? };
-                self.keep(scope, stored, marks.clone(), edition);
+                self.keep(key, stored, marks.clone(), edition);
                 return Ok(marks);
             }
             Some(Made::Underway { done, total }) => {
@@ -317,11 +335,11 @@ impl MarksCache {
         if total <= FEW {
             let stored = Arc::new(Marks::read(asking, scope, &AtomicU64::new(0))?);
             let marks = changed(&stored, scope, asking)?;
-            self.keep(scope, stored, marks.clone(), edition);
+            self.keep(key, stored, marks.clone(), edition);
             return Ok(marks);
         }
         let done = Arc::new(AtomicU64::new(0));
-        self.lock().insert(scope, Made::Underway { done: done.clone(), total });
+        self.lock().insert(key, Made::Underway { done: done.clone(), total });
         self.make_behind(asking, scope, done.clone());
         Err(Fault::preparing(0, total))
     }
@@ -330,47 +348,49 @@ impl MarksCache {
     fn make_behind(&self, asking: &Asking<'_>, scope: Scope, done: Arc<AtomicU64>) {
         let path = asking.store.path.clone();
         let generation = asking.store.generation;
-        let made = self.made.clone();
+        let (made, statistics) = (self.made.clone(), asking.statistics);
         let work = move || {
             let patience = super::Patience::long();
             let read = super::GraphStore::open(&path, generation).and_then(|store| {
-                store.ask(&Overlay::default(), &patience, |asking| Marks::read(asking, scope, &done))
+                store.ask(&Overlay::default(), &patience, |asking| {
+                    Marks::read(&asking.by(statistics)?, scope, &done)
+                })
             });
             let now = match read.map(Arc::new) {
                 // Of no edition: what was changed is put in when it is asked for.
                 Ok(marks) => Made::Ready { stored: marks.clone(), marks, edition: u64::MAX, used: 0 },
                 Err(fault) => Made::Failed(fault),
             };
-            made.lock().unwrap_or_else(PoisonError::into_inner).insert(scope, now);
+            made.lock().unwrap_or_else(PoisonError::into_inner).insert((scope, statistics), now);
         };
         // Without a thread it stays under way for ever; a machine that has none left has other worries.
         let _ = std::thread::Builder::new().name("marks".to_owned()).spawn(work);
     }
 
-    fn keep(&self, scope: Scope, stored: Arc<Marks>, marks: Arc<Marks>, edition: u64) {
+    fn keep(&self, key: Key, stored: Arc<Marks>, marks: Arc<Marks>, edition: u64) {
         let used = self.clock.fetch_add(1, Ordering::Relaxed) + 1;
         let mut made = self.lock();
-        made.insert(scope, Made::Ready { stored, marks, edition, used });
-        let ready = |made: &HashMap<Scope, Made>| -> (usize, Option<(u64, Scope)>) {
+        made.insert(key, Made::Ready { stored, marks, edition, used });
+        let ready = |made: &HashMap<Key, Made>| -> (usize, Option<(u64, Key)>) {
             let mut all = 0;
-            let mut oldest: Option<(u64, Scope)> = None;
-            for (scope, made) in made {
+            let mut oldest: Option<(u64, Key)> = None;
+            for (key, made) in made {
                 if let Made::Ready { marks, used, .. } = made {
                     all += marks.len();
-                    oldest = Some(oldest.map_or((*used, *scope), |known| known.min((*used, *scope))));
+                    oldest = Some(oldest.map_or((*used, *key), |known| known.min((*used, *key))));
                 }
             }
             (all, oldest)
         };
         while let (all, Some((_, oldest))) = ready(&made) {
-            if all <= MOST_KEPT || oldest == scope {
+            if all <= MOST_KEPT || oldest == key {
                 break;
             }
             made.remove(&oldest);
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Scope, Made>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Made>> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

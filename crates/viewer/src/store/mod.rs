@@ -15,6 +15,7 @@ mod open;
 mod peers;
 mod search;
 mod series;
+mod statistics;
 mod suggest;
 mod words;
 
@@ -35,6 +36,7 @@ pub(crate) use self::names::NamesCache;
 use self::open::Schema;
 pub(crate) use self::open::{Facts, open_for_writing};
 pub(crate) use self::search::{FACETS, Needle, SearchAsked};
+pub(crate) use self::statistics::Statistics;
 pub(crate) use self::words::{Overflow, Verdict};
 use crate::edits::Overlay;
 use crate::fault::Fault;
@@ -106,11 +108,14 @@ pub(crate) struct GraphStore {
 }
 
 /// A store during one question: with a connection, and what was changed and not yet saved.
+#[derive(Clone, Copy)]
 pub(crate) struct Asking<'s> {
     pub(crate) store: &'s GraphStore,
     pub(crate) connection: &'s Connection,
     pub(crate) overlay: &'s Overlay,
     pub(crate) patience: &'s Patience,
+    /// By which statistics nodes are judged.
+    pub(crate) statistics: Statistics,
 }
 
 impl GraphStore {
@@ -143,7 +148,9 @@ impl GraphStore {
         };
         let asked = patience.clone();
         connection.progress_handler(LOOK_AFTER, Some(move || asked.is_over()))?;
-        let answer = question(&Asking { store: self, connection: &connection, overlay, patience });
+        let statistics = Statistics::default();
+        let answer =
+            question(&Asking { store: self, connection: &connection, overlay, patience, statistics });
         connection.progress_handler(LOOK_AFTER, None::<fn() -> bool>)?;
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < IDLE_CONNECTIONS {

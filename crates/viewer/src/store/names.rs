@@ -87,11 +87,19 @@ impl Names {
 
 /// Names of the hierarchies that were searched.
 #[derive(Debug, Default)]
-pub(crate) struct NamesCache(Mutex<HashMap<Scope, Option<Arc<Names>>>>);
+pub(crate) struct NamesCache {
+    known: Mutex<HashMap<Scope, Option<Arc<Names>>>>,
+    reading: Mutex<()>,
+}
 
 impl NamesCache {
     /// The names of a hierarchy, if there is room for them.
     pub(crate) fn get(&self, asking: &Asking<'_>, scope: Scope) -> Result<Option<Arc<Names>>, Fault> {
+        if let Some(names) = self.lock().get(&scope) {
+            return Ok(names.clone());
+        }
+        // Read once: who comes second waits for the first.
+        let _reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         let used = {
             let known = self.lock();
             if let Some(names) = known.get(&scope) {
@@ -105,7 +113,7 @@ impl NamesCache {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Scope, Option<Arc<Names>>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

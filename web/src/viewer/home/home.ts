@@ -27,6 +27,7 @@ export class Home {
   constructor(
     private readonly catalogue: Catalogue,
     private readonly go: (place: Place) => void,
+    canConvert: boolean,
   ) {
     const bar = element("div", "bar");
     const field = searchField(VIEWER_WORDS.filterItems, (typed) => {
@@ -34,6 +35,15 @@ export class Home {
       this.draw();
     });
     bar.append(field, this.count, element("span", "soft roots", catalogue.roots.join(" · ")));
+    if (canConvert)
+      bar.append(
+        button(
+          VIEWER_WORDS.convert,
+          VIEWER_WORDS.convertHint,
+          () => this.go({ ...emptyPlace(), screen: "convert" }),
+          "button to-convert",
+        ),
+      );
     this.body.append(bar, this.list);
     this.draw();
   }

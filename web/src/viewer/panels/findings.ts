@@ -85,7 +85,7 @@ export class FindingsPanel {
     const { place, info } = this.context;
     this.drawAnswer();
     this.drawChips();
-    const key = JSON.stringify([info.id, place.step, place.rank, place.micro, place.kinds, place.leaves]);
+    const key = JSON.stringify([info.id, place.step, place.rank, place.micro, place.kinds, place.leaves, place.stats]);
     if (key !== this.key) {
       this.key = key;
       this.asking = this.ask(null);

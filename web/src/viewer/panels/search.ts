@@ -88,7 +88,9 @@ export class SearchPanel {
       this.facets.replaceChildren();
       return;
     }
-    const result = await context.attempt(context.source.search(context.info.id, { ...search, limit: LIMIT }));
+    const result = await context.attempt(
+      context.source.search(context.info.id, { ...search, limit: LIMIT, stats: context.place.stats.join(",") }),
+    );
     if (asked !== this.asked || !result) return;
     this.draw(result);
   }

@@ -55,9 +55,9 @@ export class PicturesView {
     const { place, info } = this.context;
     for (const tab of Array.from(this.tabs.children) as HTMLElement[])
       tab.setAttribute("aria-selected", String(tab.dataset.picture === place.picture));
-    const { step, rank, node, side, value, measure, picture } = place;
+    const { step, rank, node, side, value, measure, picture, stats } = place;
     const about: Record<PictureName, unknown[]> = {
-      profile: [step, rank, node],
+      profile: [step, rank, node, stats],
       matrix: [step, rank],
       series: [node, side, value, measure],
       timeline: [step],
@@ -81,7 +81,11 @@ export class PicturesView {
     const { step, rank, node } = context.place;
     this.holder.replaceChildren(this.figures.profile.body);
     const profile = await context.attempt(
-      context.source.profile(context.info.id, { step: step ?? 0, rank: rank ?? 0 }),
+      context.source.profile(context.info.id, {
+        step: step ?? 0,
+        rank: rank ?? 0,
+        stats: context.place.stats.join(","),
+      }),
     );
     if (!profile || !isCurrent()) return;
     this.figures.profile.show(

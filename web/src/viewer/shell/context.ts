@@ -20,7 +20,7 @@ export interface Context {
 }
 
 export function spotOf({ place }: Pick<Context, "place">, side: SideName = "target"): Spot {
-  return { step: place.step ?? 0, rank: place.rank ?? 0, micro: place.micro, side };
+  return { step: place.step ?? 0, rank: place.rank ?? 0, micro: place.micro, side, stats: place.stats.join(",") };
 }
 
 export function colourMode({ place, info }: Pick<Context, "place" | "info">): ColourMode {

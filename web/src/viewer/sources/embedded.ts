@@ -88,6 +88,9 @@ export class EmbeddedSource implements Source {
   saveConfig = () => Promise.reject(refused());
   applyConfig = () => Promise.reject(refused());
 
+  convert = () => Promise.reject(refused());
+  conversion = () => Promise.reject(refused());
+
   async matrix(_kind: "gradients" | "keydata", id: string): Promise<Matrix> {
     return Promise.resolve(this.embedded.tables?.[id]?.matrix ?? { rows: [], columns: [], cells: [], limit: null });
   }

@@ -4,6 +4,8 @@ import type {
   Catalogue,
   Changed,
   Children,
+  Conversion,
+  ConvertQuestion,
   Findings,
   GraphInfo,
   ItemTables,
@@ -53,7 +55,7 @@ function query(asked: Asked): string {
   return text ? `?${text}` : "";
 }
 
-const at = ({ step, rank, side, micro }: Spot): Asked => ({ step, rank, side, micro });
+const at = ({ step, rank, side, micro, stats }: Spot): Asked => ({ step, rank, side, micro, stats });
 
 const paired = ({ q, tones, sort, descending }: TableQuery): Asked => ({ q, tones: tones.join(","), sort, descending });
 
@@ -132,8 +134,8 @@ export class HttpSource implements Source {
     return this.get(this.about(id, "/jump"), { to, step, rank });
   }
 
-  search(id: string, { q, regex, matchCase, facets, limit }: SearchQuestion): Promise<SearchResult> {
-    return this.get(this.about(id, "/search"), { q, regex, case: matchCase, ...facets, limit });
+  search(id: string, { q, regex, matchCase, facets, limit, stats }: SearchQuestion): Promise<SearchResult> {
+    return this.get(this.about(id, "/search"), { q, regex, case: matchCase, ...facets, limit, stats });
   }
 
   pairs(id: string, spot: Spot, question: PairsQuestion): Promise<Pairs> {
@@ -145,8 +147,8 @@ export class HttpSource implements Source {
     return (await this.ask(this.about(id, "/pairs.csv") + query({ ...at(spot), ...paired(question) }))).blob();
   }
 
-  profile(id: string, { step, rank }: StepRank): Promise<Profile> {
-    return this.get(this.about(id, "/profile"), { step, rank });
+  profile(id: string, { step, rank, stats }: StepRank & Pick<Spot, "stats">): Promise<Profile> {
+    return this.get(this.about(id, "/profile"), { step, rank, stats });
   }
 
   series(id: string, node: string, side: SideName, value: string, measure: string): Promise<Series> {
@@ -191,6 +193,14 @@ export class HttpSource implements Source {
 
   applyConfig(id: string, place: StepRank, pairs: Record<string, string>): Promise<Changed> {
     return this.post(this.about(id, "/config/apply"), { ...place, pairs });
+  }
+
+  convert(asked: ConvertQuestion): Promise<Conversion> {
+    return this.post("/api/convert", asked);
+  }
+
+  conversion(): Promise<Conversion> {
+    return this.get("/api/convert");
   }
 
   matrix(kind: "gradients" | "keydata", id: string): Promise<Matrix> {

@@ -4,6 +4,8 @@ import type {
   Catalogue,
   Changed,
   Children,
+  Conversion,
+  ConvertQuestion,
   Findings,
   GraphInfo,
   ItemTables,
@@ -27,12 +29,15 @@ export interface Spot {
   rank: number;
   side: SideName;
   micro: number;
+  // Statistics by which nodes are judged, between commas; that of the file without them.
+  stats?: string;
 }
 
 export type StepRank = Pick<Spot, "step" | "rank">;
 
 export interface SearchQuestion extends SearchQuery {
   limit: number;
+  stats?: string;
 }
 
 export interface PairsQuestion extends TableQuery {
@@ -64,7 +69,7 @@ export interface Source {
   pairs(id: string, spot: Spot, question: PairsQuestion): Promise<Pairs>;
   // The rows of the same question as csv, all of them.
   pairsCsv(id: string, spot: Spot, question: TableQuery): Promise<Blob>;
-  profile(id: string, at: StepRank): Promise<Profile>;
+  profile(id: string, at: StepRank & Pick<Spot, "stats">): Promise<Profile>;
   series(id: string, node: string, side: SideName, value: string, measure: string): Promise<Series>;
   timeline(id: string, step: number): Promise<TimelineDescription>;
   suggestions(id: string, spot: Spot, node: string): Promise<Suggestions>;
@@ -76,6 +81,8 @@ export interface Source {
   save(id: string): Promise<Changed>;
   saveConfig(id: string, at: StepRank): Promise<string>;
   applyConfig(id: string, at: StepRank, pairs: Record<string, string>): Promise<Changed>;
+  convert(asked: ConvertQuestion): Promise<Conversion>;
+  conversion(): Promise<Conversion>;
   matrix(kind: "gradients" | "keydata", id: string): Promise<Matrix>;
   tables(id: string): Promise<ItemTables>;
   // Where the html report of an item is, if it can be shown.

@@ -103,7 +103,7 @@ export class TableView {
     if (this.query.q !== this.typed) this.field.value = this.typed = this.query.q;
     this.drawTones();
     this.drawHead();
-    const key = JSON.stringify([info.id, place.step, place.rank, place.micro, this.query]);
+    const key = JSON.stringify([info.id, place.step, place.rank, place.micro, place.stats, this.query]);
     const isOther = key !== this.key;
     if (isOther) {
       this.key = key;
