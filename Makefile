@@ -54,7 +54,7 @@ test-fast: target/debug/msprobe $(VENV)/.package-test $(VENV)/.trl ## Python tes
 
 # While packages are downloaded, Rust is built and tested.
 test: $(VENV)/bin/python ## All tests
-	@$(MAKE) --no-print-directory -j2 $(VENV)/.trl test-rust-half
+	@$(MAKE) --no-print-directory -j2 test-rust-half $(VENV)/.trl $(MINDSPORE)/.tools
 	@$(MAKE) --no-print-directory lint test-python test-mindspore test-web test-install
 	@$(BIN)/python tests/slowest.py $(RUST_REPORT) $(PYTHON_REPORT) $(MINDSPORE_REPORT)
 	$(call say,all tests passed)
@@ -218,11 +218,14 @@ $(VENV)/.package-test: $(SOURCES) pyproject.toml | $(VENV)/.torch
 	@rm -f $(VENV)/.package
 	@touch $@
 
-# Built like the package of the Python tests, so that nothing is compiled twice.
-$(MINDSPORE)/.package: requirements/mindspore.txt $(SOURCES) pyproject.toml
+$(MINDSPORE)/.tools: requirements/mindspore.txt
 	$(call say,installing MindSpore into $(MINDSPORE): $<)
 	test -x $(MINDSPORE)/bin/python || $(PYTHON) -m venv $(MINDSPORE)
 	$(MINDSPORE)/bin/python $(pip-install) $<
+	@touch $@
+
+# Built like the package of the Python tests, so that nothing is compiled twice.
+$(MINDSPORE)/.package: $(SOURCES) pyproject.toml | $(MINDSPORE)/.tools
 	$(call say,building the Python package for tests into $(MINDSPORE))
 	VIRTUAL_ENV=$(CURDIR)/$(MINDSPORE) $(MINDSPORE)/bin/maturin develop --locked --quiet
 	@touch $@

@@ -152,7 +152,7 @@ impl Asking<'_> {
                 if asked.micro.is_some_and(|micro| raw.micro_step != micro) {
                     continue;
                 }
-                let of = self.facets_of(scope, &raw)?;
+                let of = self.facets_of(scope, &raw, row)?;
                 for (at, facet) in FACETS.iter().enumerate() {
                     if of.fits(&asked.filters, Some(facet)) {
                         for value in &of.values[at] {
@@ -218,13 +218,12 @@ impl Asking<'_> {
         Ok(found)
     }
 
-    fn facets_of(&self, scope: Scope, raw: &Raw) -> Result<Facets, Fault> {
+    fn facets_of(&self, scope: Scope, raw: &Raw, row: i64) -> Result<Facets, Fault> {
         let one = |word: &str| vec![word.to_owned()];
-        let mut statement = self.connection.prepare_cached(
-            "SELECT output_data, input_data FROM tb_nodes WHERE step = ?1 AND rank = ?2 AND data_source = ?3 \
-             AND node_name = ?4 LIMIT 1",
-        )?;
-        let mut rows = statement.query(params![scope.step, scope.rank, scope.side.source(), raw.name])?;
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT output_data, input_data FROM tb_nodes WHERE rowid = ?1")?;
+        let mut rows = statement.query(params![row])?;
         let mut dtypes = Vec::new();
         if let Some(row) = rows.next()? {
             for column in 0..2 {
