@@ -36,12 +36,12 @@ impl Measured {
     #[must_use]
     pub fn as_singles(mut self, view: &TensorView<'_>) -> Measured {
         match view.dtype() {
-            // A scalar stands for itself.
-            _ if view.shape().is_empty() => {}
-            DType::F64 => self.stats = narrowed(self.stats),
             DType::C64 | DType::C128 => {
                 self.stats.norm = (self.stats.count > 0).then(|| Number::Float(complex_norm(view)));
             }
+            // A scalar stands for itself.
+            _ if view.shape().is_empty() => {}
+            DType::F64 => self.stats = narrowed(self.stats),
             _ => {}
         }
         self
@@ -244,6 +244,9 @@ mod tests {
         let stats = measure(&view, Wanted::default()).as_singles(&view).stats;
         assert_eq!(stats.max, Some(Number::Float(5.0)));
         assert!((stats.norm.unwrap().as_f64() - 27.0_f64.sqrt()).abs() < 1e-12);
+        let scalar = TensorView::contiguous(DType::C64, vec![], &bytes[..8]).unwrap();
+        let stats = measure(&scalar, Wanted::default()).as_singles(&scalar).stats;
+        assert_eq!((stats.max, stats.norm), (Some(Number::Float(5.0)), Some(Number::Float(5.0))));
     }
 
     #[test]

@@ -50,6 +50,9 @@ class MSAdapterService(Service):
             )
         return sections
 
+    def _tell_compiled(self, models: list[tuple[str, Any]]) -> None:
+        """Modules of torch are not compiled."""
+
     def _install_primitives(self, models: list[Any]) -> None:
         """Modules of torch have no operators as attributes."""
 

@@ -13,7 +13,8 @@ from msprobe.core.framework import Framework
 from msprobe.mindspore.framework import MINDSPORE
 from msprobe.mindspore.hooks.adapter import Adapter
 from msprobe.mindspore.hooks.apis import ApiHooks
-from msprobe.mindspore.hooks.cells import CellHooks
+from msprobe.mindspore.hooks.cells import CellHooks, compiled_below
+from msprobe.mindspore.hooks.executor import wake
 from msprobe.mindspore.hooks.gradients import Gradients
 from msprobe.mindspore.hooks.jit import JitHooks
 from msprobe.mindspore.hooks.primitives import PrimitiveHooks
@@ -59,6 +60,8 @@ class Service(CollectionService):
 
     def _install(self, models: list[tuple[str, Any]] | None, is_first: bool) -> None:
         level, task = self.config.level, self.config.task
+        if is_first:
+            wake()
         if level in ("L1", "mix"):
             # A package may have been imported since the debugger was made.
             self._apis.install()
@@ -69,8 +72,20 @@ class Service(CollectionService):
             self._install_primitives([model for _, model in models])
         if level in ("L0", "mix"):
             self._cells.install(models)
+            self._tell_compiled(models)
             core_logger.info("The cell hook function is successfully mounted to the model.")
             core_logger.info(f"The module {task} hook function is successfully mounted to the model.")
+
+    def _tell_compiled(self, models: list[tuple[str, Any]]) -> None:
+        for _, model in models:
+            paths = compiled_below(model)
+            if paths:
+                remedy = "take level L1 or mix" if self.config.level == "L0" else "look for records named Jit"
+                logger.warning(
+                    f"Cells compiled by mindspore.jit are not recorded as cells, nor is what is inside: "
+                    f"{', '.join(paths[:5])}{', …' if len(paths) > 5 else ''} ({len(paths)} in all). To see "
+                    f"what goes into them and comes out, {remedy}."
+                )
 
     def _install_primitives(self, models: list[Any]) -> None:
         self._primitives.install(models)

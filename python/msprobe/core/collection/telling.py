@@ -61,7 +61,9 @@ def is_numpy_scalar(cls: type) -> bool:
 def told_numpy_scalar(value: Any) -> dict[str, Any] | None:
     """A scalar of numpy, which calls bool in its second version what it called bool_ before, as dumps do."""
     name, item = type(value).__name__, value.item()
-    return None if isinstance(item, complex) else {"type": "bool_" if name == "bool" else name, "value": item}
+    # Complex numbers, dates and raw bytes have no form in JSON.
+    is_plain = isinstance(item, (bool, int, float, str))
+    return {"type": "bool_" if name == "bool" else name, "value": item} if is_plain else None
 
 
 def plain_kind(cls: type) -> Kind | None:

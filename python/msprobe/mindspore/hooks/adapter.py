@@ -22,6 +22,7 @@ from msprobe.core.collection.telling import (
 from msprobe.core.collection.window import Window
 from msprobe.core.framework import DeviceSketch, Form, Framework, Kind, Special
 from msprobe.mindspore.framework import MINDSPORE
+from msprobe.mindspore.hooks.executor import sync
 
 # The functions themselves: attributes may hold wrappers while a window is open.
 _asnumpy: Callable[[Any], Any] = ms.Tensor.asnumpy
@@ -77,6 +78,7 @@ class Adapter(Told):
         inside = self._inside
 
         def pass_on(gradient: Any) -> Any:
+            sync()
             before, inside.api = inside.api, True
             try:
                 hook(gradient)

@@ -19,6 +19,7 @@ from msprobe.core.collection.api_list import read_api_list
 from msprobe.core.collection.replacing import Replacements
 from msprobe.core.collection.window import Window
 from msprobe.core.common.log import logger
+from msprobe.mindspore.hooks.executor import sync
 from msprobe.mindspore.hooks.gradients import Gradients
 
 Function = Callable[..., Any]
@@ -27,6 +28,15 @@ API_LIST = Path(__file__).with_name("support_wrap_ops.yaml")
 
 _HANDLES = ("isend", "irecv", "batch_isend_irecv")
 """Communication that goes on in the background whatever its arguments are."""
+
+
+_WRITING = (
+    "assign",
+    "index_add",
+    "inplace_",
+    *(f"scatter_{kind}" for kind in ("add", "div", "max", "min", "mul", "nd_", "sub", "update")),
+)
+"""Beginnings of the names of functions of ``mindspore.ops`` that write into a parameter."""
 
 
 class Section(NamedTuple):
@@ -84,6 +94,7 @@ class ApiHooks:
         self.use(sources, API_LIST)
         self._custom: dict[str, tuple[Any, str, Any]] = {}
         self._installed: set[str] = set()
+        self._told: set[str] = set()
 
     def use(
         self, sections: Callable[[], list[Section]], api_list: Path, left_out: tuple[str, ...] = ()
@@ -115,31 +126,47 @@ class ApiHooks:
             api = self._collector.add_api(f"{section.prefix}.{name}")
             if section.prefix in ("Distributed", "MintDistributed"):
                 original = _waited(original, name)
-            wrapper = self._recording(original, api, name, section.prefix == "MintDistributed")
+            changes_arguments = _changes_arguments(section.prefix, name)
+            wrapper = self._recording(
+                original, api, name, section.prefix == "MintDistributed", changes_arguments
+            )
             self._replacements.attribute(owner, name, look_alike(wrapper, original, name))
 
-    def _recording(self, original: Function, api: int, name: str, has_output_arguments: bool) -> Function:
+    def _recording(
+        self,
+        original: Function,
+        api: int,
+        name: str,
+        has_output_arguments: bool = False,
+        changes_arguments: bool = False,
+        is_user_s: bool = False,
+    ) -> Function:
         """A function that records its calls."""
         if name.startswith("dropout"):
             original = _without_dropping
         collector, window, gradients = self._collector, self._window, self._gradients
         begin, end, fail = collector.api_begin, collector.api_end, collector.api_fail
         inside, frame = window.inside, sys._getframe
-        changes_arguments = has_output_arguments or _changes_arguments(name)
+        is_watched = not has_output_arguments and not changes_arguments
 
         def api_function(*args: Any, **kwargs: Any) -> Any:
-            if not window.apis or inside.api or "self" in kwargs:
+            if not window.apis or inside.api:
+                return original(*args, **kwargs)
+            if "self" in kwargs:
+                self._tell_unrecorded(name)
                 return original(*args, **kwargs)
             if gradients.pending is not None:
                 gradients.settle()
             inside.api = True
             call = None
             try:
+                sync()
                 call = begin(api, args, kwargs, frame())
                 if call is None:
                     return original(*args, **kwargs)
-                watch = None if changes_arguments else gradients.of_api(call, args)
+                watch = gradients.of_api(call, args, is_user_s) if is_watched else None
                 result = original(*(args if watch is None else watch.args), **kwargs)
+                sync()
                 if has_output_arguments:
                     collector.collective_end(call, args, kwargs, True)
                 else:
@@ -154,12 +181,17 @@ class ApiHooks:
 
         return api_function
 
+    def _tell_unrecorded(self, name: str) -> None:
+        if name not in self._told:
+            self._told.add(name)
+            logger.warning(f"Calls of {name} that name the argument self are not recorded.")
+
     def register(self, owner: Any, name: str, prefix: str) -> None:
         """Wraps a function of the user's."""
         original = getattr(owner, name)
         as_it_lies = vars(owner).get(name, original) if hasattr(owner, "__dict__") else original
         api = self._collector.add_api(f"{prefix}.{name}")
-        wrapper = look_alike(self._recording(original, api, name, False), original, name)
+        wrapper = look_alike(self._recording(original, api, name, is_user_s=True), original, name)
         is_static = isinstance(as_it_lies, (staticmethod, classmethod))
         setattr(owner, name, staticmethod(wrapper) if is_static else wrapper)
         self._custom[f"{owner}.{name}"] = (owner, name, as_it_lies)
@@ -182,12 +214,12 @@ def look_alike(wrapper: Function, original: Function, name: str) -> Function:
     return wrapper
 
 
-def _changes_arguments(name: str) -> bool:
+def _changes_arguments(prefix: str, name: str) -> bool:
     """Whether a function writes into what it is given, which then has to be the user's own tensor."""
     is_special = name.startswith("__") and name.endswith("__")
     if is_special:
         return name.startswith("__i") and name not in ("__invert__", "__index__", "__int__", "__init__")
-    return name.endswith("_") or name.startswith(("assign", "scatter_nd_", "inplace_"))
+    return name.endswith("_") or (prefix == "Functional" and name.startswith(_WRITING))
 
 
 def _without_dropping(*args: Any, **kwargs: Any) -> Any:

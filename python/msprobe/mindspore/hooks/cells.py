@@ -13,7 +13,8 @@ import mindspore as ms
 from msprobe import _native
 from msprobe.core.collection.window import Window
 from msprobe.core.common.log import logger
-from msprobe.mindspore.hooks.gradients import Gradients
+from msprobe.mindspore.hooks.executor import sync
+from msprobe.mindspore.hooks.gradients import Gradients, Watch
 
 
 class _Running(threading.local):
@@ -48,6 +49,27 @@ def descendants(model: Any) -> Iterator[tuple[str, Any]]:
         yield from below(model, "")
 
 
+def compiled_below(model: Any) -> list[str]:
+    """The paths of the compiled cells of a model, nothing of which is called cell by cell."""
+    if is_compiled(model):
+        return ["the model itself"]
+    found: list[str] = []
+    seen = {id(model)}
+
+    def look(cell: Any, path: str) -> None:
+        for name, child in cell._cells.items():
+            if child is None or id(child) in seen:
+                continue
+            seen.add(id(child))
+            if is_compiled(child):
+                found.append(f"{path}{name}")
+            else:
+                look(child, f"{path}{name}.")
+
+    look(model, "")
+    return found
+
+
 class CellHooks:
     """All hooked cells of a run."""
 
@@ -65,6 +87,8 @@ class CellHooks:
         self.gradients = gradients
         self.native = _native.Modules(collector, window, None)
         self.running = _Running()
+        self._told: set[str] = set()
+        """Classes of cells whose backward passes are not recorded."""
         self._hooked: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def install(self, models: list[tuple[str, Any]]) -> None:
@@ -81,6 +105,19 @@ class CellHooks:
         cell.register_forward_pre_hook(hook.before, with_kwargs=True)
         cell.register_forward_hook(hook.after, with_kwargs=True, always_call=True)
 
+    def left(self, cell: Any, watch: Watch, output: Any) -> Any:
+        """The output as the caller is to get it; none if it stays as it is."""
+        if isinstance(output, (ms.Tensor, tuple)):
+            return watch.leave(output)
+        watch.cancel()
+        kind, told = type(cell).__name__, self._told
+        if kind not in told:
+            told.add(kind)
+            logger.warning(
+                f"The output of a {kind} is a {type(output).__name__}: its backward pass is not recorded."
+            )
+        return None
+
     def reset(self) -> None:
         """Forgets calls that never came back."""
         self.running.calls.clear()
@@ -90,20 +127,24 @@ class CellHooks:
 class CellHook:
     """The hooks of one cell. While nothing is recorded they only count its calls."""
 
-    def __init__(self, hooks: CellHooks, cell: int) -> None:
+    def __init__(self, hooks: CellHooks | None, cell: int) -> None:
         self._hooks = hooks
         self._cell = cell
         self._parameters: dict[str, _native.ParameterHook] = {}
 
-    def __deepcopy__(self, _: Any) -> Any:
-        """A copy of a cell is not recorded until it is hooked itself."""
-        return _HookOfACopy()
+    def __reduce__(self) -> Any:
+        """A copy of a cell, and one that was pickled, is not recorded until it is hooked itself."""
+        return CellHook, (None, -1)
 
     def before(self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         hooks = self._hooks
+        if hooks is None:
+            return None
         inside = hooks.window.inside
         if hooks.gradients.pending is not None:
             hooks.gradients.settle()
+        if hooks.window.open:
+            sync()
         was_inside, inside.api = inside.api, True
         try:
             call = hooks.native.begin(self._cell, args, kwargs)
@@ -115,6 +156,8 @@ class CellHook:
 
     def after(self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Any:
         hooks = self._hooks
+        if hooks is None:
+            return None
         calls = hooks.running.calls
         while calls:
             hook, call, watch, error = calls.pop()
@@ -127,31 +170,21 @@ class CellHook:
         if not hooks.window.open or sys.exc_info()[1] is not error:
             hooks.native.leave(call)
             return None
+        try:
+            sync()
+        except BaseException:
+            hooks.native.leave(call)
+            raise
         inside = hooks.window.inside
         was_inside, inside.api = inside.api, True
         try:
             hooks.native.end(
                 call, args, kwargs, output, hooks.parameters_of(cell), self._parameters, sys._getframe()
             )
-            if watch is None:
-                return None
-            if not isinstance(output, (ms.Tensor, tuple)):
-                logger.warning(
-                    f"The output of a {type(cell).__name__} is a {type(output).__name__}: "
-                    "its backward pass is not recorded."
-                )
-                return None
-            return watch.leave(output)
+            left = None if watch is None else hooks.left(cell, watch, output)
         finally:
             inside.api = was_inside
-
-
-class _HookOfACopy:
-    """What a copied cell has in place of hooks."""
-
-    def before(self, cell: Any, args: Any, kwargs: Any) -> None: ...
-
-    def after(self, cell: Any, args: Any, kwargs: Any, output: Any) -> None: ...
+        return left
 
 
 def _own_parameters(cell: Any) -> dict[str, Any]:

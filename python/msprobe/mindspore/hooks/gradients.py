@@ -17,11 +17,7 @@ from mindspore.ops.operations import _inner_ops
 
 from msprobe import _native
 from msprobe.core.collection.window import Window
-
-try:
-    from mindspore.graph.api import _pynative_executor
-except ImportError:
-    from mindspore.common.api import _pynative_executor
+from msprobe.mindspore.hooks.executor import executor, sync
 
 try:
     from mindspore._c_expression import HookType
@@ -49,24 +45,40 @@ class Watch:
     ``told`` gets the gradients of outputs, and none, when they are known; then again with those of inputs.
     """
 
-    def __init__(self, args: tuple[Any, ...], told: Callable[[Any, Any], None], has_inputs: bool) -> None:
+    def __init__(
+        self,
+        args: tuple[Any, ...],
+        told: Callable[[Any, Any], None],
+        stays: Callable[[Any], bool],
+    ) -> None:
         self._told = told
         self._outputs: Any = None
+        self._is_off = False
         # MindSpore knows by it which calls belong together.
         self._id = f"msprobe{next(_numbers)}"
         self._operator = _Hook(self._id, None, _NOTHING)
-        if has_inputs:
+        if _takes_gradients(args, stays):
             self._operator.set_hook_fn(self._both, HookType.BackwardHook)
-            self.args = _through(self._operator, args)
+            self.args = _through(self._operator, args, stays)
         else:
             self._operator.set_hook_fn(self._outputs_only, HookType.BackwardPreHook)
             self.args = args
 
     def leave(self, result: Any) -> Any:
         """The result as the caller is to get it."""
-        return _result_through(self._operator, result)
+        left = _result_through(self._operator, result)
+        if left is result:
+            # No gradient of it can arrive, and those of inputs would be taken for it.
+            self.cancel()
+        return left
+
+    def cancel(self) -> None:
+        """Nothing is told any more."""
+        self._is_off = True
 
     def _both(self, gradients: Any) -> Any:
+        if self._is_off:
+            return gradients
         if self._outputs is None:
             self._outputs = gradients
             self._told(gradients, None)
@@ -94,9 +106,7 @@ class Arrivals:
         self.args = tuple(self._watched(arg) for arg in args)
 
     def _watched(self, value: Any) -> Any:
-        if not isinstance(value, ms.Tensor) or id(value.dtype) in _INTEGERS:
-            return value
-        if _is_fixed(value):
+        if not isinstance(value, ms.Tensor) or id(value.dtype) in _INTEGERS or _is_fixed(value):
             return value
         self._expected += 1
         return _through(_operator(self._input), (value,))[0]
@@ -137,9 +147,9 @@ class Gradients:
         """An operator some of whose gradients are there. Nobody says whether more will come, until something
         else is told of: then its record is written."""
 
-    def of_api(self, call: _native.ApiCall, args: tuple[Any, ...]) -> Watch | None:
+    def of_api(self, call: _native.ApiCall, args: tuple[Any, ...], is_user_s: bool = False) -> Watch | None:
         """Watches a function. Nothing is told of one whose result has no gradient."""
-        if not _pynative_executor.requires_grad():
+        if not executor.requires_grad():
             return None
         record = self._collector.api_backward(call)
 
@@ -147,11 +157,11 @@ class Gradients:
             if inputs is not None:
                 record(_listed(inputs), _listed(outputs))
 
-        return self._watch(args, told)
+        return self._watch(args, told, _is_parameter if is_user_s else _is_fixed)
 
     def of_primitive(self, call: _native.ApiCall, args: tuple[Any, ...]) -> Arrivals | None:
         """Watches an operator."""
-        if not _pynative_executor.requires_grad():
+        if not executor.requires_grad():
             return None
         try:
             return Arrivals(self, self._collector.api_backward(call), args)
@@ -163,10 +173,10 @@ class Gradients:
         self, modules: _native.Modules, call: _native.ModuleCall, args: tuple[Any, ...]
     ) -> Watch | None:
         """Watches a cell."""
-        if not _pynative_executor.requires_grad():
+        if not executor.requires_grad():
             return None
         count = sum(isinstance(arg, ms.Tensor) for arg in args)
-        has_inputs = _takes_gradients(args)
+        has_inputs = _takes_gradients(args, _is_parameter)
 
         def told(outputs: Any, inputs: Any) -> None:
             if inputs is None or not has_inputs:
@@ -181,12 +191,15 @@ class Gradients:
                         modules.backward_gradient(call, False, position, gradient)
                 modules.backward_end(call)
 
-        return self._watch(args, told)
+        return self._watch(args, told, _is_parameter)
 
-    def _watch(self, args: tuple[Any, ...], told: Callable[[Any, Any], None]) -> Watch | None:
+    def _watch(
+        self, args: tuple[Any, ...], told: Callable[[Any, Any], None], stays: Callable[[Any], bool]
+    ) -> Watch | None:
         inside, failed = self._inside, self._failed
 
         def guarded(outputs: Any, inputs: Any) -> None:
+            sync()
             if self.pending is not None:
                 self.settle()
             before, inside.api = inside.api, True
@@ -198,7 +211,7 @@ class Gradients:
                 inside.api = before
 
         try:
-            return Watch(args, guarded, _takes_gradients(args))
+            return Watch(args, guarded, stays)
         except Exception as error:
             failed(_PHASE, "gradient", error)
             return None
@@ -231,11 +244,10 @@ def _operator(hook: Callable[[Any], Any]) -> Any:
     return operator
 
 
-def _through(operator: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
-    # A parameter that is not trained may be there to be written to.
-    kept = tuple(
-        None if isinstance(value, ms.Parameter) and not value.requires_grad else value for value in values
-    )
+def _through(
+    operator: Any, values: tuple[Any, ...], stays: Callable[[Any], bool] | None = None
+) -> tuple[Any, ...]:
+    kept = values if stays is None else tuple(None if stays(value) else value for value in values)
     passed = operator(kept) if _TAKES_TUPLE else operator(*kept)
     passed = passed if isinstance(passed, tuple) else (passed,)
     return tuple(value if through is None else through for value, through in zip(values, passed))
@@ -243,20 +255,29 @@ def _through(operator: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _result_through(operator: Any, result: Any) -> Any:
     if isinstance(result, ms.Tensor):
-        return _through(operator, (result,))[0]
+        return result if _is_parameter(result) else _through(operator, (result,))[0]
     if not isinstance(result, tuple) or not any(isinstance(value, ms.Tensor) for value in result):
         return result
-    passed = _through(operator, tuple(result))
+    passed = _through(operator, tuple(result), _is_parameter)
     # A named tuple stays one.
     return passed if type(result) is tuple else type(result)(*passed)
 
 
+def _is_parameter(value: Any) -> bool:
+    """What passes through an operator is a tensor and no parameter any more. The user's code may ask for its
+    name or write to it, so it is given the parameter itself."""
+    return isinstance(value, ms.Parameter)
+
+
 def _is_fixed(value: Any) -> bool:
+    """A parameter that is not trained may be there to be written to."""
     return isinstance(value, ms.Parameter) and not value.requires_grad
 
 
-def _takes_gradients(args: tuple[Any, ...]) -> bool:
-    return any(isinstance(arg, ms.Tensor) and id(arg.dtype) not in _INTEGERS for arg in args)
+def _takes_gradients(args: tuple[Any, ...], stays: Callable[[Any], bool]) -> bool:
+    return any(
+        isinstance(arg, ms.Tensor) and id(arg.dtype) not in _INTEGERS and not stays(arg) for arg in args
+    )
 
 
 def _listed(gradients: Any) -> tuple[Any, ...]:

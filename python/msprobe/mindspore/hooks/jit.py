@@ -10,6 +10,7 @@ from msprobe import _native
 from msprobe.core.collection.replacing import Replacements
 from msprobe.core.collection.window import Window
 from msprobe.core.common.log import logger
+from msprobe.mindspore.hooks.executor import sync
 
 _HOMES = ("mindspore.graph.api", "mindspore.common.api")
 _EXECUTORS = ("_JitExecutor", "_MindsporeFunctionExecutor")
@@ -62,10 +63,12 @@ class JitHooks:
             inside.api = True
             call = None
             try:
+                sync()
                 call = collector.api_begin(collector.add_api(f"Jit.{name}"), args, {}, frame(1))
                 # What is compiled has to find the functions themselves.
                 with self._replacements.suspended():
                     result = run(executor, *args, **kwargs)
+                sync()
                 if call is not None:
                     collector.api_end(call, args, {}, result)
                     self._last[name] = collector.api_backward(call)

@@ -12,6 +12,7 @@ from msprobe import _native
 from msprobe.core.collection.window import Window
 from msprobe.core.common.log import logger
 from msprobe.mindspore.hooks.cells import descendants, is_compiled
+from msprobe.mindspore.hooks.executor import sync
 from msprobe.mindspore.hooks.gradients import Gradients
 
 
@@ -22,7 +23,7 @@ class PrimitiveHooks:
         self._collector = collector
         self._window = window
         self._gradients = gradients
-        self._classes: dict[tuple[type, str], type] = {}
+        self._classes: dict[tuple[type, str, bool], type] = {}
         self._hooked: dict[int, Any] = {}
 
     def install(self, models: list[Any]) -> None:
@@ -38,14 +39,14 @@ class PrimitiveHooks:
             return
         cls = type(primitive)
         try:
-            primitive.__class__ = self._recording_class(cls, attribute)
+            primitive.__class__ = self._recording_class(cls, attribute, _writes(primitive))
         except TypeError as error:
             logger.debug(f"The operator {attribute} of class {cls.__name__} is not recorded: {error}")
             return
         self._hooked[id(primitive)] = primitive
 
-    def _recording_class(self, cls: type, attribute: str) -> type:
-        known = self._classes.get((cls, attribute))
+    def _recording_class(self, cls: type, attribute: str, writes: bool) -> type:
+        known = self._classes.get((cls, attribute, writes))
         if known is not None:
             return known
         collector, window, gradients = self._collector, self._window, self._gradients
@@ -68,11 +69,13 @@ class PrimitiveHooks:
             inside.api = True
             call = None
             try:
+                sync()
                 call = begin(api, args, kwargs, frame(1))
                 if call is None:
                     return run(self, *args, **kwargs)
-                watch = gradients.of_primitive(call, args)
+                watch = None if writes else gradients.of_primitive(call, args)
                 result = run(self, *(args if watch is None else watch.args), **kwargs)
+                sync()
                 end(call, args, kwargs, result)
                 return result if watch is None else watch.leave(result)
             except BaseException:
@@ -83,8 +86,13 @@ class PrimitiveHooks:
                 inside.api = False
 
         recording = type(cls.__name__, (cls,), {"__call__": __call__, "__module__": cls.__module__})
-        self._classes[cls, attribute] = recording
+        self._classes[cls, attribute, writes] = recording
         return recording
+
+
+def _writes(primitive: Any) -> bool:
+    """Whether an operator writes into what it is given, which then has to be the user's own tensor."""
+    return bool(primitive.attrs.get("side_effect_mem"))
 
 
 def _primitives_of(cell: Any) -> Iterator[tuple[str, Any]]:
