@@ -300,6 +300,8 @@ export interface ItemTables {
 // - The page needs: default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self';
 //   frame-src 'self'. Styles of single elements are set through CSSOM.
 // - findings: `kinds` may also hold "pass", "medium", "high", "critical" (spec 9, precision and overflow filters).
+//   Ranges of precision_index are kinds, too: "index:0.2:0.6" from the first number on and below the second one, with
+//   ":closed" at the end up to and with it.
 // - POSTs carry content-type application/json and a body that is an object, {} where nothing is said.
 // - /open answers at most 500 children of each node (total says how many there are), parents before children where possible.
 // - pairs: with &node=NAME the answer has `place`: where that node stands among the rows that were asked for (before offset

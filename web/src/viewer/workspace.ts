@@ -31,6 +31,7 @@ export class Workspace {
   private readonly left = element("aside", "left");
   private readonly leftTabs = element("nav", "tabs");
   private readonly centre = element("div", "centre");
+  private readonly tableScreen = element("div", "table-screen");
   private readonly screens: Partial<Record<Screen, HTMLElement>>;
   private readonly tabs = element("nav", "tabs screens");
   private readonly statistics = new Map<string, HTMLInputElement>();
@@ -49,7 +50,7 @@ export class Workspace {
     this.graph = new GraphView(context, () => void this.match.update());
     this.table = new TableView(context);
     this.pictures = new PicturesView(context);
-    this.details = new DetailsPanel(context);
+    this.details = new DetailsPanel(context, this.table.body);
     this.findings = new FindingsPanel(context);
     this.search = new SearchPanel(context);
     this.match = new MatchPanel(context, {
@@ -59,7 +60,7 @@ export class Workspace {
       },
       changed: () => void this.afterEdit(),
     });
-    this.screens = { graph: this.graph.body, table: this.table.body, pictures: this.pictures.body };
+    this.screens = { graph: this.graph.body, table: this.tableScreen, pictures: this.pictures.body };
     if (item.report) this.screens.report = element("div", "report-holder");
     this.selects = {
       step: this.select(words.step, context.info.steps.map(String), (value) => this.goTo({ step: Number(value) })),
@@ -204,6 +205,7 @@ export class Workspace {
       this.graph.drawLegend();
       this.graph.changed();
     }
+    if (place.screen === "table") this.tableScreen.append(this.table.body);
     if (isOther) await context.attempt(this.graph.load());
     else if (isBack) await context.attempt(this.graph.restoreOpen());
     await Promise.all([
@@ -212,9 +214,15 @@ export class Workspace {
       this.leftPanel === "findings" ? this.findings.update() : undefined,
       this.leftPanel === "search" ? this.search.update() : undefined,
       this.leftPanel === "match" ? this.match.update() : undefined,
-      place.screen === "table" ? this.table.update() : undefined,
+      this.isTableShown ? this.table.update() : undefined,
       place.screen === "pictures" ? this.pictures.update() : undefined,
     ]);
+  }
+
+  // As a screen, or beside the graph.
+  private get isTableShown(): boolean {
+    const { screen, panel } = this.context.place;
+    return screen === "table" || panel === "pairs";
   }
 
   private async showNode(previous: Place | null, isAnyway: boolean): Promise<void> {
@@ -249,7 +257,7 @@ export class Workspace {
     await context.attempt(this.graph.load());
     await Promise.all([
       context.place.screen === "graph" ? context.attempt(this.graph.showSelection()) : undefined,
-      context.place.screen === "table" ? this.table.update() : undefined,
+      this.isTableShown ? this.table.update() : undefined,
       this.details.update(),
     ]);
   }
@@ -289,6 +297,15 @@ export class Workspace {
         key: "v",
         act: () => context.go({ panel: context.place.panel === "none" ? "values" : "none" }),
       },
+      ...(context.info.kind === "compare"
+        ? [
+            {
+              title: words.tableBeside,
+              key: "b",
+              act: () => context.go({ panel: context.place.panel === "pairs" ? "values" : "pairs" }),
+            },
+          ]
+        : []),
       { title: words.locatePartner, key: "o", act: selected((side, node) => this.graph.locatePartner(side, node)) },
       {
         title: words.openBelow,

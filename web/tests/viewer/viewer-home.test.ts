@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { coloursOf, eventually, NARROW, screenshot } from "../browser";
-import { clickBox, drawn, isInView, openNames, placeNow, until, untilPlace } from "./driver";
+import { coloursOf, eventually, frames, NARROW, screenshot, textOfFile } from "../browser";
+import { clickBox, drawn, isInView, openNames, placeNow, told, until, untilPlace } from "./driver";
 import { CULPRIT, itemOf, ROOT } from "./graphs";
 import { ATTENTION, BAD, BLOCK, mock, viewer } from "./setup";
 
@@ -65,9 +65,20 @@ test("reports, matrices and tables of items that are no graphs", async () => {
     await eventually(async () =>
       assert.match(await page.locator(".reading").innerText(), /layer\.0\.weight, step 0: 1\.000/),
     );
+    const kept = async () => {
+      const files: string[] = [];
+      for (const name of [".keep-svg", ".keep-png"]) {
+        const [download] = await Promise.all([page.waitForEvent("download"), page.locator(`.figure ${name}`).click()]);
+        files.push(textOfFile(await download.path()));
+      }
+      assert.match(files[0], /^<svg [^]*layer\.0\.weight/);
+      assert.equal(files[1].slice(1, 4), "PNG");
+    };
+    await kept();
     await page.locator(".home-button").click();
     await page.locator('.item[data-id="keys"] .item-title').click();
     await page.locator(".figure canvas[data-spots='12']").waitFor();
+    await kept();
   });
 });
 
@@ -101,7 +112,7 @@ test("all of it by keys, with a palette and a page of keys", async () => {
     await page.keyboard.press("Control+k");
     await page.keyboard.type("first div");
     await page.keyboard.press("Enter");
-    await page.locator(".toast").first().waitFor();
+    await told(page, /./);
     await page.keyboard.press("Control+k");
     await page.keyboard.type("linear.77");
     await page.keyboard.press("ArrowDown");
@@ -133,9 +144,13 @@ test("a link shows the same to another window, and windows are independent", asy
       await drawn(other);
       await eventually(async () => assert.ok(await isInView(other, "target", CULPRIT)));
       await eventually(async () => assert.deepEqual(await openNames(other, "target"), [BLOCK, ATTENTION]));
-      assert.deepEqual({ ...placeNow(other), open: null }, { ...placeNow(page), open: null });
+      await eventually(async () => {
+        await frames(page);
+        assert.deepEqual({ ...placeNow(other), open: null }, { ...placeNow(page), open: null });
+      });
       await other.keyboard.press("}");
       await untilPlace(other, ({ rank }) => rank === 1, "rank 1");
+      await frames(page);
       assert.equal(placeNow(page).rank, 0);
       // Back: rank, then nodes, then what was open.
       await other.goBack();
@@ -156,9 +171,10 @@ test("a graph that is being made is waited for; one that cannot be read says why
     {},
     async (page) => {
       await page.locator('.item[data-id="raw"]').waitFor();
-      mock.notYet = 3;
+      mock.notYet = Infinity;
       await page.locator('.item[data-id="raw"] .item-title').click();
       await page.locator(".waiting", { hasText: "25 %" }).waitFor();
+      mock.notYet = 0;
       await drawn(page);
       // One side only, and nothing to match.
       await eventually(async () => assert.equal(await page.locator(".pane:visible").count(), 1));
@@ -202,8 +218,10 @@ test("light and dark, colours for all eyes, Chinese, a small screen and a phone"
     async (page) => {
       await drawn(page);
       await page.locator(".values").first().waitFor();
-      const box = (await page.locator(".boxes").first().boundingBox())!;
-      assert.ok(box.height > 300 && box.width > 350, `${box.width} x ${box.height}`);
+      await eventually(async () => {
+        const box = (await page.locator(".boxes").first().boundingBox())!;
+        assert.ok(box.height > 300 && box.width > 350, `${box.width} x ${box.height}`);
+      });
       await eventually(async () =>
         assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth)),
       );

@@ -55,6 +55,7 @@ export class GraphView {
         }),
         {
           select: (node) => {
+            if (context.place.side === side && context.place.node === node.name) return;
             this.clicked = side;
             context.go({ side, node: node.name });
           },
