@@ -286,6 +286,32 @@ export interface Matrix {
   cells: { row: number; column: number; number: Num | null; tone: Tone; text: string }[];
   limit: Num | null;
 }
+// GET /api/trend/{id}: what a database of trends has numbers of
+export interface TrendInfo {
+  metrics: { name: string; statistics: string[] }[];
+  tags: { name: string; category: string; metric: string }[];
+  ranks: number[];
+  targets: number;
+}
+// GET /api/trend/{id}/map?metric=&statistic=&rank=&tags=a,b&q=: targets x steps of a rank. Several tags are all meant.
+export interface TrendQuestion {
+  metric: string;
+  statistic: string;
+  rank: number;
+  tags: string;
+  q: string;
+}
+export interface TrendMap {
+  rows: { id: number; label: string }[];
+  columns: number[];
+  // Row, column, number.
+  cells: [number, number, Num][];
+  // There are more targets, and more steps: each `every`-th is there.
+  isCut: boolean;
+  every: number;
+}
+// GET /api/trend/{id}/lines?metric=&statistic=&target=: Series of one target over all steps and ranks
+
 // GET /api/item/{id}/tables: the tables an item stands for (findings of verdict.json, rows of csv), bounded
 export interface ItemTables {
   tables: { name: string; headers: string[]; rows: (string | number | null)[][]; tones: Tone[]; isCut: boolean }[];

@@ -82,6 +82,57 @@ test("reports, matrices and tables of items that are no graphs", async () => {
   });
 });
 
+test("trends of training: targets over steps, and one of them over steps and ranks", async () => {
+  await viewer(
+    {},
+    async (page) => {
+      await page.locator('.item[data-id="trends"]', { hasText: "3 ranks × 5 steps" }).waitFor();
+      await page.locator('.item[data-id="trends"] .item-title').click();
+      const map = page.locator(".trend > .figure");
+      await map.locator("canvas[data-spots='20']").waitFor();
+      await eventually(async () => assert.ok((await coloursOf(page, ".trend > .figure canvas")) > 4));
+      // Another statistic, only what has a tag, only some names; all of it stands in the address.
+      await page.locator(".trend select[name=statistic]").selectOption("max");
+      await untilPlace(page, ({ measure }) => measure === "max", "the statistic");
+      await page.locator(".trend select[name=rank]").selectOption("2");
+      await page.locator(".trend select[name=tag]").selectOption("weight");
+      await map.locator("canvas[data-spots='10']").waitFor();
+      await page.locator(".trend .search").fill("1.mlp");
+      await map.locator("canvas[data-spots='5']").waitFor();
+      await map.locator("canvas").focus();
+      await page.keyboard.press("ArrowRight");
+      await map.locator(".reading", { hasText: "1.mlp.weight, Step 0: 12.02" }).waitFor();
+      await page.keyboard.press("Enter");
+      const { rank, node, measure, search } = await untilPlace(page, (place) => place.node !== null, "the target");
+      assert.deepEqual([rank, node, measure, search.q, search.facets.tag], [2, "2", "max", "1.mlp", "weight"]);
+      await page.locator(".trend-one .figure canvas[data-spots='15']").first().waitFor();
+      await eventually(async () => assert.equal(await page.locator(".trend-one .figure").count(), 2));
+      await screenshot(page, "viewer-trend");
+      for (const name of ["SVG", "PNG"]) {
+        const [download] = await Promise.all([
+          page.waitForEvent("download"),
+          page.locator(".trend-one .figure").first().getByRole("button", { name }).click(),
+        ]);
+        assert.match(textOfFile(await download.path()), name === "SVG" ? /^<svg [^]*rank 2/ : /^.PNG/);
+      }
+      const other = await page.context().newPage();
+      await other.goto(page.url());
+      await other.locator(".trend-one h3", { hasText: "1.mlp.weight · exp_avg, max" }).waitFor();
+      await other.locator(".trend > .figure canvas[data-spots='5']").waitFor();
+      await page.goBack();
+      await page.locator(".trend-one").waitFor({ state: "hidden" });
+      // Names are text; what cannot be read says why.
+      await page.locator(".trend .search").fill("odd");
+      await map.locator("canvas[data-spots='0'], canvas[data-spots='5']").waitFor();
+      await eventually(async () => assert.equal(await page.locator("b", { hasText: "odd" }).count(), 0));
+      await page.locator(".home-button").click();
+      await page.locator('.item[data-id="broken"] .item-title').click();
+      await told(page, /not a database\s+make it again/);
+    },
+    { allowed: /400/ },
+  );
+});
+
 test("all of it by keys, with a palette and a page of keys", async () => {
   await viewer({ file: "small", step: 0, rank: 0 }, async (page) => {
     await drawn(page);

@@ -127,7 +127,15 @@ mod tests {
     fn ranges_of_the_index_are_read() {
         assert_eq!(FindingKind::of("index:0.2:0.6"), Some(FindingKind::Index(0.2, 0.6, false)));
         assert_eq!(FindingKind::of("index:0.6:1:closed"), Some(FindingKind::Index(0.6, 1.0, true)));
-        for word in ["index", "index:", "index:0.2", "index:a:1", "index:0:inf", "index:0:1:open", "index:0:1:closed:x"] {
+        for word in [
+            "index",
+            "index:",
+            "index:0.2",
+            "index:a:1",
+            "index:0:inf",
+            "index:0:1:open",
+            "index:0:1:closed:x",
+        ] {
             assert_eq!(FindingKind::of(word), None, "{word}");
         }
     }
