@@ -1,7 +1,7 @@
 """The viewer: a graph of a million nodes in a file of 5 GB, asked as a browser asks, and looked at in one.
 
-Prints a line per question: seconds and memory of ours, and whether the aim was reached. The browser is measured
-where `npm ci` was run in `web/` and Chromium is there.
+Prints a line per question: seconds and memory of ours, and whether the aim was reached. The browser is
+measured where `npm ci` was run in `web/` and Chromium is there.
 """
 
 from __future__ import annotations

@@ -35,6 +35,7 @@ export class Workspace {
   private readonly screens: Partial<Record<Screen, HTMLElement>>;
   private readonly tabs = element("nav", "tabs screens");
   private readonly statistics = new Map<string, HTMLInputElement>();
+  private readonly judgedBy = element("summary");
   private readonly selects: {
     step: HTMLSelectElement;
     rank: HTMLSelectElement;
@@ -86,7 +87,7 @@ export class Workspace {
       tab.dataset.screen = screen;
       this.tabs.append(tab);
     }
-    this.bar.append(this.tabs);
+    this.bar.prepend(this.tabs);
     this.drawLeft();
     this.centre.append(...Object.values(this.screens), this.details.body);
     this.body.append(this.left, this.centre);
@@ -121,9 +122,22 @@ export class Workspace {
     const { context } = this;
     if (context.info.kind !== "compare" || context.info.task !== "summary" || context.source.isReadOnly) return;
     const words = VIEWER_WORDS;
-    const holder = element("fieldset", "statistics");
+    const holder = element("details", "statistics");
     holder.title = words.statisticsHint;
-    holder.append(element("legend", "", words.statistics));
+    const list = element("div", "statistics-list");
+    holder.append(this.judgedBy, list);
+    // Nothing of it may be cut by the bar it stands in.
+    holder.addEventListener("toggle", () => {
+      const { left, bottom } = this.judgedBy.getBoundingClientRect();
+      list.style.left = `${Math.min(left, window.innerWidth - list.offsetWidth - 8)}px`;
+      list.style.top = `${bottom + 2}px`;
+    });
+    document.addEventListener("pointerdown", (event) => {
+      if (!holder.contains(event.target as Node)) holder.open = false;
+    });
+    holder.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") holder.open = false;
+    });
     for (const name of STATISTICS) {
       const box = element("input");
       box.type = "checkbox";
@@ -136,7 +150,7 @@ export class Workspace {
       this.statistics.set(name, box);
       const label = element("label", "tick");
       label.append(box, name);
-      holder.append(label);
+      list.append(label);
     }
     this.bar.append(holder);
   }
@@ -190,6 +204,7 @@ export class Workspace {
       previous.micro !== place.micro ||
       previous.stats.join() !== place.stats.join();
     for (const [name, box] of this.statistics) box.checked = place.stats.some((chosen) => chosen === name);
+    this.judgedBy.textContent = `${VIEWER_WORDS.statistics}: ${place.stats.join(", ") || VIEWER_WORDS.asInFile}`;
     this.selects.step.value = String(place.step);
     this.selects.rank.value = String(place.rank);
     this.selects.micro.value = String(place.micro);

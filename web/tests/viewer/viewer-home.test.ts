@@ -276,6 +276,13 @@ test("light and dark, colours for all eyes, Chinese, a small screen and a phone"
       await eventually(async () =>
         assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth)),
       );
+      // Every screen can be gone to without moving the bar.
+      await eventually(async () => {
+        const tab = (await page.locator('.tab[data-screen="pictures"]').boundingBox())!;
+        const bar = (await page.locator(".top-bar").boundingBox())!;
+        assert.ok(tab.x >= bar.x && tab.x + tab.width <= bar.x + bar.width, "the tabs are in view");
+        assert.ok((await page.locator(".top").boundingBox())!.height < 60, "one row");
+      });
       await screenshot(page, "viewer-1366");
     },
     { viewport: { width: 1366, height: 768 }, colorScheme: "dark" },

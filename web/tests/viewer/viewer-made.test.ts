@@ -111,6 +111,7 @@ test("a graph is made of two dumps in the browser, and judged by the statistics 
         await page.getByRole("button", { name: "First divergence" }).click();
         await untilPlace(page, ({ node }) => node === WRONG, "the wrong call");
         await eventually(async () => assert.equal(await indexOf(page, WRONG), 1));
+        await page.locator(".statistics summary", { hasText: "the file" }).click();
         await page.locator('.statistics input[data-statistic="Mean"]').check();
         const { file } = await untilPlace(
           page,
@@ -133,6 +134,7 @@ test("a graph is made of two dumps in the browser, and judged by the statistics 
             assert.ok(await other.locator('.statistics input[data-statistic="Mean"]').isChecked()),
           );
         });
+        await page.locator(".statistics summary", { hasText: "Judge by: Mean" }).waitFor();
         await page.locator('.statistics input[data-statistic="Max"]').check();
         await untilPlace(page, ({ stats }) => stats.join() === "Max,Mean", "both");
         await eventually(async () => assert.equal(await indexOf(page, WRONG), 1));

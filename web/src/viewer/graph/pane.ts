@@ -139,6 +139,12 @@ export class GraphPane {
     this.later();
   }
 
+  // Before anybody moved it: all of the width, if that can still be read.
+  fitFresh(): void {
+    if (!this.tree?.root || (this.width - 24) / sizeOf(this.tree).width < 0.6) return;
+    this.fit();
+  }
+
   fitAll(): void {
     if (!this.tree?.root || !this.width) return;
     const size = sizeOf(this.tree);

@@ -63,6 +63,8 @@ export class TableView {
   private key = "";
   private typed = "";
   private chosen: string | null = null;
+  // Where it stood when it was last brought up to date: what is moved forgets how far it was scrolled.
+  private holder: Element | null = null;
 
   constructor(private readonly context: Context) {
     const words = VIEWER_WORDS;
@@ -105,6 +107,10 @@ export class TableView {
     this.drawHead();
     const key = JSON.stringify([info.id, place.step, place.rank, place.micro, place.stats, this.query]);
     const isOther = key !== this.key;
+    if (this.holder !== this.body.parentElement) {
+      this.holder = this.body.parentElement;
+      this.chosen = null;
+    }
     if (isOther) {
       this.key = key;
       this.pages = new Map();
