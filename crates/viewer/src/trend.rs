@@ -114,7 +114,7 @@ fn thinned(all: &[i64], most: usize) -> (Vec<i64>, usize) {
 
 impl Trend {
     pub(crate) fn open(path: &Path, patience: &Patience) -> Result<Trend, Fault> {
-        let connection = open_to_read(path, &KIND)?;
+        let mut connection = open_to_read(path, &KIND)?;
         let mut statistics = Vec::new();
         for (table, needed) in TABLES {
             let found = columns(&connection, table)?;

@@ -228,6 +228,13 @@ test("other colours, Chinese, and a phone", async () => {
       );
       await page.locator('.tab[data-screen="table"]').click();
       await page.locator(".pairs-row.toned").first().waitFor();
+      // Headers go with their columns.
+      await page.locator(".pairs-scroller").evaluate((scroller) => (scroller.scrollLeft = 300));
+      await eventually(async () => {
+        const head = (await page.locator(".pairs-head .verdict").boundingBox())!;
+        const cell = (await page.locator(".pairs-row .verdict").first().boundingBox())!;
+        assert.ok(Math.abs(head.x - cell.x) < 3, `${head.x} above ${cell.x}`);
+      });
       await page.locator(".home-button").click();
       await page.locator(".item-title").first().waitFor();
       await eventually(async () =>

@@ -79,7 +79,15 @@ export class TableView {
     this.scroller.tabIndex = 0;
     this.scroller.setAttribute("role", "grid");
     this.scroller.append(this.room);
-    this.scroller.addEventListener("scroll", () => this.later(), { passive: true });
+    this.scroller.addEventListener(
+      "scroll",
+      () => {
+        // In a narrow window headers stay above their columns.
+        this.head.style.transform = `translateX(${-this.scroller.scrollLeft}px)`;
+        this.later();
+      },
+      { passive: true },
+    );
     this.scroller.addEventListener("keydown", (event) => this.keydown(event));
     new ResizeObserver(() => this.later()).observe(this.scroller);
     this.body.append(bar, this.head, this.scroller);
