@@ -58,6 +58,9 @@ export async function launch(): Promise<Browser> {
   });
 }
 
+// How long something is waited for: a machine may be busy with other things, and nobody waits for what is there.
+export const PATIENCE_MS = 60000;
+
 export const DESKTOP = { width: 1360, height: 860 };
 export const NARROW = { width: 390, height: 800 };
 
@@ -71,6 +74,7 @@ export async function withPage(
   const context = await browser.newContext({ viewport: DESKTOP, locale: "en-US", ...options });
   const complaints: string[] = [];
   const page = await context.newPage();
+  page.setDefaultTimeout(PATIENCE_MS);
   page.on("console", (message) => {
     if (["error", "warning"].includes(message.type())) complaints.push(message.text());
   });
@@ -86,7 +90,7 @@ export async function withPage(
 
 // A page shows what was done to it a moment later: what is expected is looked for again until it is there.
 export async function eventually(expectation: () => Promise<void>): Promise<void> {
-  const patience = Date.now() + 15000;
+  const patience = Date.now() + PATIENCE_MS;
   for (;;) {
     try {
       await expectation();
@@ -96,6 +100,11 @@ export async function eventually(expectation: () => Promise<void>): Promise<void
       await new Promise((resolve) => setTimeout(resolve, 30));
     }
   }
+}
+
+// Waits until what was asked for so far is drawn.
+export async function frames(page: Page): Promise<void> {
+  await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
 }
 
 export async function screenshot(page: Page, name: string): Promise<void> {

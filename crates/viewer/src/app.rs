@@ -8,6 +8,8 @@ use crate::catalogue::{self, Found, Root, Source};
 use crate::convert::{ConvertBody, Converter};
 use crate::fault::Fault;
 use crate::prepare::{OpenGraph, Workshop};
+use crate::store::Patience;
+use crate::trend::Trend;
 use crate::wire::Conversion;
 
 /// What was found is looked for again after this, when it is asked for.
@@ -89,7 +91,7 @@ impl App {
     pub(crate) fn report(&self, id: &str) -> Result<PathBuf, Fault> {
         match self.source(id)? {
             Source::Report(path) => Ok(path),
-            Source::Graph(_) => Err(Fault::bad("this is a graph, which has no tables")),
+            Source::Graph(_) | Source::Trend(_) => Err(Fault::bad("this has no tables")),
         }
     }
 
@@ -111,7 +113,15 @@ impl App {
                     _ => self.workshop.graph(id, &origin),
                 }
             }
-            Source::Report(_) => Err(Fault::bad("this is no graph")),
+            Source::Report(_) | Source::Trend(_) => Err(Fault::bad("this is no graph")),
+        }
+    }
+
+    /// A database of trends.
+    pub(crate) fn trend(&self, id: &str, patience: &Patience) -> Result<Trend, Fault> {
+        match self.source(id)? {
+            Source::Trend(path) => Trend::open(&path, patience),
+            Source::Graph(_) | Source::Report(_) => Err(Fault::bad("this is no database of trends")),
         }
     }
 

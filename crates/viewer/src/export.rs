@@ -13,7 +13,7 @@ use crate::catalogue::Source;
 use crate::fault::Fault;
 use crate::prepare::OpenGraph;
 use crate::store::{Asking, Patience, Scope};
-use crate::wire::NodeBrief;
+use crate::wire::{ItemKind, NodeBrief};
 
 /// A file that is longer is none to be mailed.
 const MOST_BYTES: usize = 60 << 20;
@@ -66,6 +66,8 @@ pub(crate) fn write(app: &App, scope: &ExportScope, out: &mut Vec<u8>) -> Result
     let mut found = app.found(true).catalogue.clone();
     let is_wanted = |id: &str| scope.only.as_ref().is_none_or(|only| only == id);
     found.items.retain(|item| is_wanted(&item.id));
+    // Long series are asked for piece by piece, which a file cannot do.
+    found.items.retain(|item| item.kind != ItemKind::Trend);
     // Pages of their own are none of this file.
     found.items.iter_mut().for_each(|item| item.report = None);
     let mut room = Room(MOST_BYTES);
@@ -99,8 +101,8 @@ pub(crate) fn write(app: &App, scope: &ExportScope, out: &mut Vec<u8>) -> Result
         let Source::Report(path) = app.source(&item.id)? else { continue };
         let Ok(tables) = crate::catalogue::item_tables(&path) else { continue };
         let matrix = match item.kind {
-            crate::wire::ItemKind::Gradients => crate::catalogue::gradients(&path).ok(),
-            crate::wire::ItemKind::Keydata => crate::catalogue::key_data(&path).ok(),
+            ItemKind::Gradients => crate::catalogue::gradients(&path).ok(),
+            ItemKind::Keydata => crate::catalogue::key_data(&path).ok(),
             _ => None,
         };
         let text = embedded(&json!({"tables": tables.tables, "matrix": matrix}))?;

@@ -15,6 +15,7 @@ mod http;
 mod json_text;
 mod prepare;
 mod store;
+mod trend;
 mod wire;
 
 pub use self::export::{ExportScope, export};

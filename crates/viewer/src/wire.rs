@@ -84,6 +84,7 @@ pub(crate) enum ItemKind {
     Overflow,
     Gradients,
     Keydata,
+    Trend,
     Dump,
 }
 

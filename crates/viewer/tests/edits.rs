@@ -214,3 +214,71 @@ fn files_of_pairs_are_written_and_done() {
         assert_eq!(served.graph(&format!("/node?step=1&rank=0&node={ONLY}"))["brief"]["partner"], OTHER);
     }
 }
+
+/// Saves, which is refused; what is unsaved stays so.
+fn refused(served: &Served) -> u16 {
+    let id = served.id("graph");
+    let saved = served.post_reply(&format!("/api/graph/{id}/save"), &json!({}));
+    assert!(saved.status >= 400 && saved.json()["error"].is_string(), "{}", saved.text());
+    let edits = served.get(&format!("/api/graph/{id}/edits?step=0&rank=1"));
+    assert_eq!(edits["isUnsaved"], true);
+    saved.status
+}
+
+fn only_file(place: &Place, holds: &str) -> std::path::PathBuf {
+    let mut files = fs::read_dir(place.path("out")).unwrap().map(|entry| entry.unwrap().path());
+    files.find(|path| path.to_string_lossy().contains(holds)).unwrap()
+}
+
+#[test]
+fn what_cannot_be_saved_wholly_is_not_saved_at_all() {
+    // Another program takes away one node of the pair: whichever is written first, nothing of the other stays.
+    for (source, name) in [("NPU", ONLY), ("Bench", OTHER)] {
+        let place = Place::new(Generation::Third);
+        let served = place.serve("out");
+        ask(&served, "match", ONLY, Some(OTHER));
+        let db = Connection::open(only_file(&place, ".vis.db")).unwrap();
+        let gone = db
+            .execute(
+                "DELETE FROM tb_nodes WHERE step = 0 AND rank = 1 AND data_source = ?1 AND node_name = ?2",
+                [source, name],
+            )
+            .unwrap();
+        assert_eq!((gone, refused(&served)), (1, 409), "{source}");
+        let touched: i64 = db
+            .query_row(
+                "SELECT count(*) FROM tb_nodes WHERE modified = 1 OR (node_name IN (?1, ?2) AND matched_node_link != '[]')",
+                [ONLY, OTHER],
+                |row| row.get(0),
+            )
+            .unwrap();
+        assert_eq!(touched, 0, "{source}");
+    }
+    let place = Place::new(Generation::First);
+    let served = place.serve("out");
+    ask(&served, "match", ONLY, Some(OTHER));
+    let path = only_file(&place, "step0_rank1");
+    let changed = fs::read_to_string(&path).unwrap().replace(OTHER, "Torch.gone.7.forward");
+    fs::write(&path, &changed).unwrap();
+    assert_eq!(refused(&served), 409);
+    assert_eq!(fs::read_to_string(&path).unwrap(), changed);
+    assert_eq!(fs::read_dir(place.path("out")).unwrap().count(), 4, "no temporary files are left");
+}
+
+#[test]
+fn nothing_is_written_through_a_link() {
+    for (generation, holds) in [(Generation::Third, ".vis.db"), (Generation::First, "step0_rank1")] {
+        let (place, outside) = (Place::new(generation), Place::empty());
+        let served = place.serve("out");
+        ask(&served, "match", ONLY, Some(OTHER));
+        let id = served.id("graph");
+        let path = only_file(&place, holds);
+        let away = outside.path("away");
+        fs::rename(&path, &away).unwrap();
+        std::os::unix::fs::symlink(&away, &path).unwrap();
+        let before = fs::read(&away).unwrap();
+        let saved = served.post_reply(&format!("/api/graph/{id}/save"), &json!({}));
+        assert!(saved.status >= 400, "{generation:?}: {}", saved.text());
+        assert!(fs::read(&away).unwrap() == before, "{generation:?}");
+    }
+}

@@ -193,6 +193,12 @@ fn findings_come_in_order_and_can_be_filtered() {
     assert_eq!((names(&rest["findings"]), &rest["total"]), (vec!["Torch.b.0.forward"], &json!(2)));
     assert!(find("kinds=error")["total"].as_u64().unwrap() >= 1);
     assert_eq!(find("kinds=overflow")["total"], 0);
+    // Ranges of the index: every node that has one is in exactly one of two that meet.
+    let with_index = find("kinds=index:0:1:closed")["total"].as_u64().unwrap();
+    let halves =
+        ["kinds=index:0:0.5", "kinds=index:0.5:1:closed"].map(|kind| find(kind)["total"].as_u64().unwrap());
+    assert!(halves[0] > 0 && halves[1] > 0 && halves[0] + halves[1] == with_index, "{halves:?} {with_index}");
+    assert!(names(&find("kinds=index:1:1")["findings"]).contains(&"Torch.b.0.forward"));
     let id = served.id("graph");
     assert_eq!(served.get_reply(&format!("/api/graph/{id}/findings?kinds=odd")).status, 400);
 }

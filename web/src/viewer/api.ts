@@ -286,6 +286,32 @@ export interface Matrix {
   cells: { row: number; column: number; number: Num | null; tone: Tone; text: string }[];
   limit: Num | null;
 }
+// GET /api/trend/{id}: what a database of trends has numbers of
+export interface TrendInfo {
+  metrics: { name: string; statistics: string[] }[];
+  tags: { name: string; category: string; metric: string }[];
+  ranks: number[];
+  targets: number;
+}
+// GET /api/trend/{id}/map?metric=&statistic=&rank=&tags=a,b&q=: targets x steps of a rank. Several tags are all meant.
+export interface TrendQuestion {
+  metric: string;
+  statistic: string;
+  rank: number;
+  tags: string;
+  q: string;
+}
+export interface TrendMap {
+  rows: { id: number; label: string }[];
+  columns: number[];
+  // Row, column, number.
+  cells: [number, number, Num][];
+  // There are more targets, and more steps: each `every`-th is there.
+  isCut: boolean;
+  every: number;
+}
+// GET /api/trend/{id}/lines?metric=&statistic=&target=: Series of one target over all steps and ranks
+
 // GET /api/item/{id}/tables: the tables an item stands for (findings of verdict.json, rows of csv), bounded
 export interface ItemTables {
   tables: { name: string; headers: string[]; rows: (string | number | null)[][]; tones: Tone[]; isCut: boolean }[];
@@ -300,6 +326,8 @@ export interface ItemTables {
 // - The page needs: default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self';
 //   frame-src 'self'. Styles of single elements are set through CSSOM.
 // - findings: `kinds` may also hold "pass", "medium", "high", "critical" (spec 9, precision and overflow filters).
+//   Ranges of precision_index are kinds, too: "index:0.2:0.6" from the first number on and below the second one, with
+//   ":closed" at the end up to and with it.
 // - POSTs carry content-type application/json and a body that is an object, {} where nothing is said.
 // - /open answers at most 500 children of each node (total says how many there are), parents before children where possible.
 // - pairs: with &node=NAME the answer has `place`: where that node stands among the rows that were asked for (before offset

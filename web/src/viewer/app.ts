@@ -5,7 +5,7 @@ import { language, switchLanguage } from "../parts/language";
 import type { Catalogue, GraphInfo, Item } from "./api";
 import { keptRanges } from "./graph/legend";
 import { ConvertView } from "./home/convert";
-import { Home, isGraph } from "./home/home";
+import { Home, isGraph, placeOfItem } from "./home/home";
 import { ItemView } from "./home/item";
 import { emptyPlace, type Place, placeFromHash, placeToHash } from "./place";
 import { isDistinct, setDistinct, setTheme, theme, whenColoursChange } from "./shell/colours";
@@ -229,7 +229,7 @@ export class App implements Context {
       view.body.dataset.item = item.id;
       this.show(view.body, view);
     }
-    await this.view?.item?.update(this.place.screen);
+    await this.view?.item?.update(this.place);
   }
 
   private async openGraph(item: Item): Promise<void> {
@@ -273,8 +273,7 @@ export class App implements Context {
       { title: words.language, act: () => this.otherLanguage() },
       ...this.catalogue.items.slice(0, 500).map((item) => ({
         title: `${words.openGraph}: ${item.title}`,
-        act: () =>
-          this.goWhole({ ...emptyPlace(), file: item.id, ...(isGraph(item) ? {} : { screen: "tables" as const }) }),
+        act: () => this.goWhole(placeOfItem(item)),
       })),
     ];
   }

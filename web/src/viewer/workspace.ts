@@ -31,9 +31,11 @@ export class Workspace {
   private readonly left = element("aside", "left");
   private readonly leftTabs = element("nav", "tabs");
   private readonly centre = element("div", "centre");
+  private readonly tableScreen = element("div", "table-screen");
   private readonly screens: Partial<Record<Screen, HTMLElement>>;
   private readonly tabs = element("nav", "tabs screens");
   private readonly statistics = new Map<string, HTMLInputElement>();
+  private readonly judgedBy = element("summary");
   private readonly selects: {
     step: HTMLSelectElement;
     rank: HTMLSelectElement;
@@ -49,7 +51,7 @@ export class Workspace {
     this.graph = new GraphView(context, () => void this.match.update());
     this.table = new TableView(context);
     this.pictures = new PicturesView(context);
-    this.details = new DetailsPanel(context);
+    this.details = new DetailsPanel(context, this.table.body);
     this.findings = new FindingsPanel(context);
     this.search = new SearchPanel(context);
     this.match = new MatchPanel(context, {
@@ -59,7 +61,7 @@ export class Workspace {
       },
       changed: () => void this.afterEdit(),
     });
-    this.screens = { graph: this.graph.body, table: this.table.body, pictures: this.pictures.body };
+    this.screens = { graph: this.graph.body, table: this.tableScreen, pictures: this.pictures.body };
     if (item.report) this.screens.report = element("div", "report-holder");
     this.selects = {
       step: this.select(words.step, context.info.steps.map(String), (value) => this.goTo({ step: Number(value) })),
@@ -85,7 +87,7 @@ export class Workspace {
       tab.dataset.screen = screen;
       this.tabs.append(tab);
     }
-    this.bar.append(this.tabs);
+    this.bar.prepend(this.tabs);
     this.drawLeft();
     this.centre.append(...Object.values(this.screens), this.details.body);
     this.body.append(this.left, this.centre);
@@ -120,9 +122,22 @@ export class Workspace {
     const { context } = this;
     if (context.info.kind !== "compare" || context.info.task !== "summary" || context.source.isReadOnly) return;
     const words = VIEWER_WORDS;
-    const holder = element("fieldset", "statistics");
+    const holder = element("details", "statistics");
     holder.title = words.statisticsHint;
-    holder.append(element("legend", "", words.statistics));
+    const list = element("div", "statistics-list");
+    holder.append(this.judgedBy, list);
+    // Nothing of it may be cut by the bar it stands in.
+    holder.addEventListener("toggle", () => {
+      const { left, bottom } = this.judgedBy.getBoundingClientRect();
+      list.style.left = `${Math.min(left, window.innerWidth - list.offsetWidth - 8)}px`;
+      list.style.top = `${bottom + 2}px`;
+    });
+    document.addEventListener("pointerdown", (event) => {
+      if (!holder.contains(event.target as Node)) holder.open = false;
+    });
+    holder.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") holder.open = false;
+    });
     for (const name of STATISTICS) {
       const box = element("input");
       box.type = "checkbox";
@@ -135,7 +150,7 @@ export class Workspace {
       this.statistics.set(name, box);
       const label = element("label", "tick");
       label.append(box, name);
-      holder.append(label);
+      list.append(label);
     }
     this.bar.append(holder);
   }
@@ -189,6 +204,7 @@ export class Workspace {
       previous.micro !== place.micro ||
       previous.stats.join() !== place.stats.join();
     for (const [name, box] of this.statistics) box.checked = place.stats.some((chosen) => chosen === name);
+    this.judgedBy.textContent = `${VIEWER_WORDS.statistics}: ${place.stats.join(", ") || VIEWER_WORDS.asInFile}`;
     this.selects.step.value = String(place.step);
     this.selects.rank.value = String(place.rank);
     this.selects.micro.value = String(place.micro);
@@ -204,6 +220,7 @@ export class Workspace {
       this.graph.drawLegend();
       this.graph.changed();
     }
+    if (place.screen === "table") this.tableScreen.append(this.table.body);
     if (isOther) await context.attempt(this.graph.load());
     else if (isBack) await context.attempt(this.graph.restoreOpen());
     await Promise.all([
@@ -212,9 +229,15 @@ export class Workspace {
       this.leftPanel === "findings" ? this.findings.update() : undefined,
       this.leftPanel === "search" ? this.search.update() : undefined,
       this.leftPanel === "match" ? this.match.update() : undefined,
-      place.screen === "table" ? this.table.update() : undefined,
+      this.isTableShown ? this.table.update() : undefined,
       place.screen === "pictures" ? this.pictures.update() : undefined,
     ]);
+  }
+
+  // As a screen, or beside the graph.
+  private get isTableShown(): boolean {
+    const { screen, panel } = this.context.place;
+    return screen === "table" || panel === "pairs";
   }
 
   private async showNode(previous: Place | null, isAnyway: boolean): Promise<void> {
@@ -249,7 +272,7 @@ export class Workspace {
     await context.attempt(this.graph.load());
     await Promise.all([
       context.place.screen === "graph" ? context.attempt(this.graph.showSelection()) : undefined,
-      context.place.screen === "table" ? this.table.update() : undefined,
+      this.isTableShown ? this.table.update() : undefined,
       this.details.update(),
     ]);
   }
@@ -289,6 +312,15 @@ export class Workspace {
         key: "v",
         act: () => context.go({ panel: context.place.panel === "none" ? "values" : "none" }),
       },
+      ...(context.info.kind === "compare"
+        ? [
+            {
+              title: words.tableBeside,
+              key: "b",
+              act: () => context.go({ panel: context.place.panel === "pairs" ? "values" : "pairs" }),
+            },
+          ]
+        : []),
       { title: words.locatePartner, key: "o", act: selected((side, node) => this.graph.locatePartner(side, node)) },
       {
         title: words.openBelow,

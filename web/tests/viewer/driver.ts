@@ -7,11 +7,13 @@ import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import type { App } from "../../src/viewer/app";
 import type { SideName } from "../../src/viewer/api";
 import { emptyPlace, type Place, placeFromHash, placeToHash } from "../../src/viewer/place";
-import { DESKTOP } from "../browser";
+import { DESKTOP, eventually, frames, PATIENCE_MS } from "../browser";
 
 declare global {
   interface Window {
     msprobe?: App;
+    // Everything the page told its reader in passing.
+    told?: string[];
   }
 }
 
@@ -29,7 +31,8 @@ export async function withViewer(
   const context = await browser.newContext({ viewport: DESKTOP, locale: "en-US", ...more });
   const complaints: string[] = [];
   const page = await context.newPage();
-  page.setDefaultTimeout(15000);
+  page.setDefaultTimeout(PATIENCE_MS);
+  await page.addInitScript(listenToToasts);
   page.on("console", (message) => {
     const text = message.text();
     if (["error", "warning"].includes(message.type()) && !allowed?.test(text)) complaints.push(text);
@@ -51,11 +54,26 @@ export async function withViewer(
   assert.deepEqual(complaints, []);
 }
 
+// Small messages are gone before a busy machine looks for them.
+function listenToToasts(): void {
+  const told: string[] = [];
+  window.told = told;
+  new MutationObserver((changes) => {
+    for (const { addedNodes } of changes)
+      for (const node of Array.from(addedNodes))
+        if (node instanceof HTMLElement && node.classList.contains("toast")) told.push(node.innerText);
+  }).observe(document, { childList: true, subtree: true });
+}
+
+export async function told(page: Page, what: RegExp): Promise<void> {
+  await eventually(async () => assert.match(((await page.evaluate(() => window.told)) ?? []).join("\n"), what));
+}
+
 export const placeNow = (page: Page): Place => placeFromHash(new URL(page.url()).hash);
 
 // Waits until the address says something.
 export async function untilPlace(page: Page, is: (place: Place) => boolean, what: string): Promise<Place> {
-  for (let tries = 0; tries < 300; tries++) {
+  for (const patience = Date.now() + PATIENCE_MS; Date.now() < patience;) {
     const place = placeNow(page);
     if (is(place)) return place;
     await page.waitForTimeout(50);
@@ -84,7 +102,7 @@ export async function boxPlace(page: Page, side: SideName, name: string): Promis
     [side, name] as const,
   );
   // Drawn after everything that was asked for.
-  await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+  await frames(page);
   return page.evaluate(
     ([which, wanted]) => {
       const { panes, trees } = window.msprobe!.workspace!.graph;
@@ -126,6 +144,17 @@ export async function openNames(page: Page, side: SideName): Promise<string[]> {
   return page.evaluate((which) => window.msprobe!.workspace!.graph.trees[which]!.openNames(), side);
 }
 
+// Searches for names, and waits until those that are listed are the ones that were asked for.
+export async function searchFor(page: Page, text: string): Promise<void> {
+  await page.keyboard.press("/");
+  await page.locator(".searching .search").fill(text);
+  await untilPlace(page, ({ search }) => search.q === text, "what is searched for");
+  await eventually(async () => {
+    const names = await page.locator(".searching .node-name").allTextContents();
+    assert.ok(names.length > 0 && names.every((name) => name.toLowerCase().includes(text.toLowerCase())), text);
+  });
+}
+
 export async function isInView(page: Page, side: SideName, name: string): Promise<boolean> {
   const { x, y } = await boxPlace(page, side, name);
   // Neither outside nor below something else.
@@ -137,7 +166,7 @@ export async function isInView(page: Page, side: SideName, name: string): Promis
 
 // Waits until something holds that a canvas gives no event for.
 export async function until(is: () => Promise<boolean>, what: string): Promise<void> {
-  for (let tries = 0; tries < 200; tries++) {
+  for (const patience = Date.now() + PATIENCE_MS; Date.now() < patience;) {
     if (await is()) return;
     await new Promise((resolve) => setTimeout(resolve, 50));
   }

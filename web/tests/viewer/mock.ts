@@ -91,6 +91,7 @@ function items(): Item[] {
     itemOf("compared", "comparison", { answer: { ...answer, command: "compare" }, tone: "bad", report: "r1" }),
     itemOf("grads", "gradients", { tone: "warning" }),
     itemOf("keys", "keydata", { tone: "good" }),
+    itemOf("trends", "trend", { steps: all(5), ranks: all(RANKS) }),
     itemOf("broken", "trend", { error: "file is not a database" }),
   ];
 }
@@ -198,6 +199,45 @@ function matrix() {
     }),
   );
   return { rows, columns, cells, limit: 0.6 };
+}
+
+const TARGETS = ["0.mlp.weight", "0.mlp.bias", "1.mlp.weight", "<b>odd</b>"];
+
+// Targets with a number for each step and rank; the last one diverges at the end.
+function trend(what: string, query: URLSearchParams): unknown {
+  const steps = Array.from({ length: 5 }, (_, step) => step);
+  const number = (target: number, step: number, rank: number) =>
+    target === 3 && step === 4
+      ? "Infinity"
+      : target + step / 10 + rank / 100 + (query.get("statistic") === "max" ? 10 : 0);
+  if (what === "")
+    return {
+      metrics: [
+        { name: "exp_avg", statistics: ["norm", "max"] },
+        { name: "other", statistics: ["mean"] },
+      ],
+      tags: [{ name: "weight", category: "module", metric: "exp_avg" }],
+      ranks: [0, 1, 2],
+      targets: TARGETS.length,
+    };
+  if (what === "/lines") {
+    const target = Number(query.get("target"));
+    const points = [0, 1, 2].flatMap((rank) =>
+      steps.map((step) => ({ step, rank, number: number(target, step, rank) })),
+    );
+    return { node: TARGETS[target], values: [], measures: [], points };
+  }
+  const wanted = TARGETS.map((label, id) => ({ id, label })).filter(
+    ({ label }) => label.includes(query.get("q") ?? "") && label.includes(query.get("tags") ?? ""),
+  );
+  const rank = Number(query.get("rank"));
+  return {
+    rows: wanted,
+    columns: steps,
+    cells: wanted.flatMap(({ id }, row) => steps.map((step) => [row, step, number(id, step, rank)])),
+    isCut: false,
+    every: 1,
+  };
 }
 
 export async function startMock(): Promise<Mock> {
@@ -373,6 +413,7 @@ export async function startMock(): Promise<Mock> {
     for await (const chunk of request) raw += String(chunk);
     try {
       const body = raw ? (JSON.parse(raw) as Record<string, unknown>) : {};
+      const trends = /^\/api\/trend\/([^/]+)(.*)$/.exec(url.pathname);
       const parts = /^\/api\/graph\/([^/]+)(.*)$/.exec(url.pathname);
       let said: unknown;
       if (url.pathname === "/api/catalogue") said = catalogueOf(known);
@@ -385,7 +426,10 @@ export async function startMock(): Promise<Mock> {
         );
         return;
       } else if (parts) said = graph(decodeURIComponent(parts[1]), parts[2], url.searchParams, body);
-      else if (/^\/api\/(gradients|keydata)\//.test(url.pathname)) said = matrix();
+      else if (trends) {
+        if (trends[1] === "broken") throw new Refusal("file is not a database", "make it again");
+        said = trend(trends[2], url.searchParams);
+      } else if (/^\/api\/(gradients|keydata)\//.test(url.pathname)) said = matrix();
       else if (/^\/api\/item\//.test(url.pathname))
         said = {
           tables: [

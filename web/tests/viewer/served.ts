@@ -67,6 +67,8 @@ export function madeResults(): string {
 
 export async function serve(...args: string[]): Promise<Served> {
   const child = spawn(binary(), ["view", ...args, "--no-open"], { stdio: ["ignore", "pipe", "pipe"] });
+  // A test that fails before it closes the server must not be waited for by it.
+  process.on("exit", () => child.kill("SIGKILL"));
   let said = "";
   const address = await new Promise<string>((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error(`msprobe view said no address: ${said}`)), 30000);

@@ -1,5 +1,6 @@
 // A browser for the tests of a file, and a server of its own for each of them: matches made by one are no other's.
 
+import assert from "node:assert/strict";
 import { after, before } from "node:test";
 
 import type { Browser, Page } from "playwright-core";
@@ -13,16 +14,19 @@ export const ATTENTION = "Module.layers.0.attention.Attention.forward.0";
 export const COLLECTION = "Apis_Between_Modules.0";
 export const BAD = { file: "small", step: 1, rank: 0 };
 
-let browser: Browser;
+let browser: Browser | undefined;
 export let mock: Mock;
 before(async () => {
   browser = await launch();
 });
 after(async () => {
-  await browser.close();
+  await browser?.close();
 });
 
-export const openBrowser = (): Browser => browser;
+export function openBrowser(): Browser {
+  assert.ok(browser, "there is no browser");
+  return browser;
+}
 
 export async function viewer(
   patch: Parameters<typeof withViewer>[2],
@@ -31,7 +35,7 @@ export async function viewer(
 ): Promise<void> {
   mock = await startMock();
   try {
-    await withViewer(browser, mock.address, patch, act, options);
+    await withViewer(openBrowser(), mock.address, patch, act, options);
   } finally {
     mock.close();
   }

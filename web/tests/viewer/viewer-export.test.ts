@@ -6,7 +6,7 @@ import path from "node:path";
 import { test } from "node:test";
 
 import { eventually, scratch, textOfFile } from "../browser";
-import { drawn, isInView, untilPlace, withViewer } from "./driver";
+import { drawn, isInView, told, untilPlace, withViewer } from "./driver";
 import { catalogueOf, CULPRIT, heldGraphs, HOSTILE, infoOf, itemOf } from "./graphs";
 import { BAD, openBrowser } from "./setup";
 
@@ -68,6 +68,6 @@ test("an exported page shows graph, table, search and pictures, and changes noth
     await page.locator(".plain-table td").first().waitFor();
     await page.locator(".home-button").click();
     await page.locator('.item[data-id="broken"] .item-title').click();
-    await page.locator(".toast.failed", { hasText: "not a database" }).waitFor();
+    await told(page, /not a database/);
   });
 });

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { coloursOf, eventually, NARROW, screenshot } from "../browser";
+import { coloursOf, eventually, frames, NARROW, screenshot } from "../browser";
 import { clickBox, drawn, isInView, openBox, openNames, placeNow, until, untilPlace } from "./driver";
 import { CULPRIT } from "./graphs";
 import { ATTENTION, BAD, BLOCK, camera, mock, viewer } from "./setup";
@@ -13,12 +13,12 @@ test("boxes are opened lazily, both sides together, and the address says so", as
     await drawn(page);
     await drawn(page, "golden");
     // The worst answer is where it begins.
-    assert.deepEqual([placeNow(page).step, placeNow(page).rank], [1, 0]);
+    await untilPlace(page, ({ step, rank }) => step === 1 && rank === 0, "the worst step and rank");
     assert.ok(!mock.asked.some((one) => one.includes("children") && one.includes("layers")));
     await openBox(page, "target", BLOCK);
     await until(async () => (await openNames(page, "golden")).includes(BLOCK), "the partner opens");
     assert.ok(mock.asked.some((one) => one.includes("/children") && one.includes("Block")));
-    assert.ok(placeNow(page).open.target.includes(BLOCK));
+    await untilPlace(page, ({ open }) => open.target.includes(BLOCK), "what is open");
     await openBox(page, "target", BLOCK);
     await until(async () => !(await openNames(page, "golden")).includes(BLOCK), "the partner closes");
     // Without the switch only one side opens.
@@ -42,13 +42,15 @@ test("choosing a node shows its partner, its values, stacks and the rest", async
     await eventually(async () => assert.ok(await isInView(page, "golden", CULPRIT)));
     const rows = page.locator(".values tbody tr");
     await rows.first().waitFor();
-    assert.deepEqual(
-      await page
-        .locator(".values")
-        .first()
-        .locator("tbody tr")
-        .evaluateAll((all) => all.map((row) => (row as HTMLElement).getAttribute("class"))),
-      ["target", "golden"],
+    await eventually(async () =>
+      assert.deepEqual(
+        await page
+          .locator(".values")
+          .first()
+          .locator("tbody tr")
+          .evaluateAll((all) => all.map((row) => (row as HTMLElement).getAttribute("class"))),
+        ["target", "golden"],
+      ),
     );
     await eventually(async () => assert.equal(await page.locator(".match-dot.matched").count(), 4));
     await eventually(async () =>
@@ -97,35 +99,59 @@ test("the picture is moved and zoomed by wheel, drag, keys and its small picture
     await page.mouse.move(x, y);
     await page.mouse.wheel(0, 120);
     await until(async () => (await camera(page)).y > first.y, "the wheel moves it");
+    // One turn after the other: turns that wait would overtake what is done next.
+    const turned = async (by: number) => {
+      const { scale } = await camera(page);
+      await page.mouse.wheel(0, by);
+      await eventually(async () => assert.notEqual((await camera(page)).scale, scale));
+      return (await camera(page)).scale;
+    };
     await page.keyboard.down("Control");
-    for (let turn = 0; turn < 60; turn++) await page.mouse.wheel(0, -100);
-    await until(async () => (await camera(page)).scale > 50, "it zooms in beyond any use");
-    for (let turn = 0; turn < 120; turn++) await page.mouse.wheel(0, 100);
-    await until(async () => (await camera(page)).scale < 0.01, "and out");
+    // In and out beyond any use.
+    let scale = 1;
+    while (scale < 50) scale = await turned(-400);
+    while (scale > 0.01) scale = await turned(400);
     await page.keyboard.up("Control");
     await page.getByRole("button", { name: "Fit width" }).click();
+    await eventually(async () => assert.ok((await camera(page)).scale > 0.1));
     const fitted = await camera(page);
     await page.mouse.move(x, y);
     await page.mouse.down();
     await page.mouse.move(x + 60, y + 30, { steps: 4 });
     await page.mouse.up();
+    await eventually(async () => {
+      const { x: left, y: top } = await camera(page);
+      assert.ok(left < fitted.x && top < fitted.y);
+    });
+    await frames(page);
     const dragged = await camera(page);
-    assert.ok(dragged.x < fitted.x && dragged.y < fitted.y);
     assert.equal(placeNow(page).node, null, "a drag chooses nothing");
     await page.keyboard.press("w");
     await eventually(async () => assert.ok((await camera(page)).scale > dragged.scale));
     await page.keyboard.press("s");
+    await eventually(async () => assert.ok(Math.abs((await camera(page)).scale - dragged.scale) < 1e-9));
     const before = (await camera(page)).x;
     await page.keyboard.press("d");
     await eventually(async () => assert.ok((await camera(page)).x > before));
     await page.keyboard.press("a");
     await page.keyboard.press("0");
+    // Where all of the graph is in view, the small picture gives way; further in, it is there.
+    await page.locator(".pane").first().locator(".minimap.idle").waitFor({ state: "attached" });
+    for (let turn = 0; turn < 6; turn++) await page.keyboard.press("w");
+    await page.locator(".pane").first().locator(".minimap:not(.idle)").waitFor();
+    const near = await camera(page);
     const map = (await page.locator(".minimap").first().boundingBox())!;
     await eventually(async () => assert.ok((await coloursOf(page, ".minimap")) > 3));
     await page.mouse.click(map.x + 20, map.y + 40);
-    await eventually(async () => assert.notDeepEqual(await camera(page), fitted));
+    await eventually(async () => assert.notDeepEqual(await camera(page), near));
+    // Of one side, and of both.
+    const maps = () => page.locator(".minimap").evaluateAll((all) => all.map((map) => (map as HTMLElement).hidden));
+    await page.locator(".map-switch").first().click();
+    await eventually(async () => assert.deepEqual(await maps(), [true, false]));
+    await page.locator(".map-switch").first().click();
+    await eventually(async () => assert.deepEqual(await maps(), [false, false]));
     await page.getByRole("button", { name: "Minimaps" }).click();
-    await eventually(async () => assert.equal(await page.locator(".minimap").first().isVisible(), false));
+    await eventually(async () => assert.deepEqual(await maps(), [true, true]));
     // The splitter gives one side more room.
     const width = async () => (await page.locator(".pane").first().boundingBox())!.width;
     const wide = await width();
@@ -185,7 +211,7 @@ test("colours follow the answer, the reference's index or overflow, and its rang
     await page.locator(".legend", { hasText: "0.2 – 0.6" }).waitFor();
     await until(async () => (await pixels()) !== verdict, "other colours");
     const index = await pixels();
-    assert.equal(placeNow(page).colour, "index");
+    await untilPlace(page, ({ colour }) => colour === "index", "the colours");
     await page.getByRole("button", { name: "Edit the ranges" }).click();
     const low = page.locator("dialog.ranges .range-row").nth(1).locator("input.number").first();
     await low.fill("0.1");
@@ -212,6 +238,6 @@ test("micro steps are chosen", async () => {
     await page.locator(".choice", { hasText: "Micro step" }).locator("select").selectOption("1");
     await until(async () => (await blocks()).length < all, "fewer blocks");
     await eventually(async () => assert.ok((await blocks()).every((name) => /layers\.[135]\.|Apis/.test(name))));
-    assert.equal(placeNow(page).micro, 1);
+    await untilPlace(page, ({ micro }) => micro === 1, "the micro step");
   });
 });

@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { coloursOf, eventually, NARROW, screenshot } from "../browser";
-import { clickBox, drawn, isInView, openNames, placeNow, until, untilPlace } from "./driver";
+import { coloursOf, eventually, frames, NARROW, screenshot, textOfFile } from "../browser";
+import { clickBox, drawn, isInView, openNames, placeNow, told, until, untilPlace } from "./driver";
 import { CULPRIT, itemOf, ROOT } from "./graphs";
 import { ATTENTION, BAD, BLOCK, mock, viewer } from "./setup";
 
@@ -65,10 +65,72 @@ test("reports, matrices and tables of items that are no graphs", async () => {
     await eventually(async () =>
       assert.match(await page.locator(".reading").innerText(), /layer\.0\.weight, step 0: 1\.000/),
     );
+    const kept = async () => {
+      const files: string[] = [];
+      for (const name of [".keep-svg", ".keep-png"]) {
+        const [download] = await Promise.all([page.waitForEvent("download"), page.locator(`.figure ${name}`).click()]);
+        files.push(textOfFile(await download.path()));
+      }
+      assert.match(files[0], /^<svg [^]*layer\.0\.weight/);
+      assert.equal(files[1].slice(1, 4), "PNG");
+    };
+    await kept();
     await page.locator(".home-button").click();
     await page.locator('.item[data-id="keys"] .item-title').click();
     await page.locator(".figure canvas[data-spots='12']").waitFor();
+    await kept();
   });
+});
+
+test("trends of training: targets over steps, and one of them over steps and ranks", async () => {
+  await viewer(
+    {},
+    async (page) => {
+      await page.locator('.item[data-id="trends"]', { hasText: "3 ranks × 5 steps" }).waitFor();
+      await page.locator('.item[data-id="trends"] .item-title').click();
+      const map = page.locator(".trend > .figure");
+      await map.locator("canvas[data-spots='20']").waitFor();
+      await eventually(async () => assert.ok((await coloursOf(page, ".trend > .figure canvas")) > 4));
+      // Another statistic, only what has a tag, only some names; all of it stands in the address.
+      await page.locator(".trend select[name=statistic]").selectOption("max");
+      await untilPlace(page, ({ measure }) => measure === "max", "the statistic");
+      await page.locator(".trend select[name=rank]").selectOption("2");
+      await page.locator(".trend select[name=tag]").selectOption("weight");
+      await map.locator("canvas[data-spots='10']").waitFor();
+      await page.locator(".trend .search").fill("1.mlp");
+      await map.locator("canvas[data-spots='5']").waitFor();
+      await map.locator("canvas").focus();
+      await page.keyboard.press("ArrowRight");
+      await map.locator(".reading", { hasText: "1.mlp.weight, Step 0: 12.02" }).waitFor();
+      await page.keyboard.press("Enter");
+      const { rank, node, measure, search } = await untilPlace(page, (place) => place.node !== null, "the target");
+      assert.deepEqual([rank, node, measure, search.q, search.facets.tag], [2, "2", "max", "1.mlp", "weight"]);
+      await page.locator(".trend-one .figure canvas[data-spots='15']").first().waitFor();
+      await eventually(async () => assert.equal(await page.locator(".trend-one .figure").count(), 2));
+      await screenshot(page, "viewer-trend");
+      for (const name of ["SVG", "PNG"]) {
+        const [download] = await Promise.all([
+          page.waitForEvent("download"),
+          page.locator(".trend-one .figure").first().getByRole("button", { name }).click(),
+        ]);
+        assert.match(textOfFile(await download.path()), name === "SVG" ? /^<svg [^]*rank 2/ : /^.PNG/);
+      }
+      const other = await page.context().newPage();
+      await other.goto(page.url());
+      await other.locator(".trend-one h3", { hasText: "1.mlp.weight · exp_avg, max" }).waitFor();
+      await other.locator(".trend > .figure canvas[data-spots='5']").waitFor();
+      await page.goBack();
+      await page.locator(".trend-one").waitFor({ state: "hidden" });
+      // Names are text; what cannot be read says why.
+      await page.locator(".trend .search").fill("odd");
+      await map.locator("canvas[data-spots='0'], canvas[data-spots='5']").waitFor();
+      await eventually(async () => assert.equal(await page.locator("b", { hasText: "odd" }).count(), 0));
+      await page.locator(".home-button").click();
+      await page.locator('.item[data-id="broken"] .item-title').click();
+      await told(page, /not a database\s+make it again/);
+    },
+    { allowed: /400/ },
+  );
 });
 
 test("all of it by keys, with a palette and a page of keys", async () => {
@@ -101,7 +163,7 @@ test("all of it by keys, with a palette and a page of keys", async () => {
     await page.keyboard.press("Control+k");
     await page.keyboard.type("first div");
     await page.keyboard.press("Enter");
-    await page.locator(".toast").first().waitFor();
+    await told(page, /./);
     await page.keyboard.press("Control+k");
     await page.keyboard.type("linear.77");
     await page.keyboard.press("ArrowDown");
@@ -133,9 +195,13 @@ test("a link shows the same to another window, and windows are independent", asy
       await drawn(other);
       await eventually(async () => assert.ok(await isInView(other, "target", CULPRIT)));
       await eventually(async () => assert.deepEqual(await openNames(other, "target"), [BLOCK, ATTENTION]));
-      assert.deepEqual({ ...placeNow(other), open: null }, { ...placeNow(page), open: null });
+      await eventually(async () => {
+        await frames(page);
+        assert.deepEqual({ ...placeNow(other), open: null }, { ...placeNow(page), open: null });
+      });
       await other.keyboard.press("}");
       await untilPlace(other, ({ rank }) => rank === 1, "rank 1");
+      await frames(page);
       assert.equal(placeNow(page).rank, 0);
       // Back: rank, then nodes, then what was open.
       await other.goBack();
@@ -156,9 +222,10 @@ test("a graph that is being made is waited for; one that cannot be read says why
     {},
     async (page) => {
       await page.locator('.item[data-id="raw"]').waitFor();
-      mock.notYet = 3;
+      mock.notYet = Infinity;
       await page.locator('.item[data-id="raw"] .item-title').click();
       await page.locator(".waiting", { hasText: "25 %" }).waitFor();
+      mock.notYet = 0;
       await drawn(page);
       // One side only, and nothing to match.
       await eventually(async () => assert.equal(await page.locator(".pane:visible").count(), 1));
@@ -202,11 +269,20 @@ test("light and dark, colours for all eyes, Chinese, a small screen and a phone"
     async (page) => {
       await drawn(page);
       await page.locator(".values").first().waitFor();
-      const box = (await page.locator(".boxes").first().boundingBox())!;
-      assert.ok(box.height > 300 && box.width > 350, `${box.width} x ${box.height}`);
+      await eventually(async () => {
+        const box = (await page.locator(".boxes").first().boundingBox())!;
+        assert.ok(box.height > 300 && box.width > 350, `${box.width} x ${box.height}`);
+      });
       await eventually(async () =>
         assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth)),
       );
+      // Every screen can be gone to without moving the bar.
+      await eventually(async () => {
+        const tab = (await page.locator('.tab[data-screen="pictures"]').boundingBox())!;
+        const bar = (await page.locator(".top-bar").boundingBox())!;
+        assert.ok(tab.x >= bar.x && tab.x + tab.width <= bar.x + bar.width, "the tabs are in view");
+        assert.ok((await page.locator(".top").boundingBox())!.height < 60, "one row");
+      });
       await screenshot(page, "viewer-1366");
     },
     { viewport: { width: 1366, height: 768 }, colorScheme: "dark" },

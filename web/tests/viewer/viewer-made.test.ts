@@ -9,8 +9,8 @@ import { after, before, test } from "node:test";
 
 import type { Page } from "playwright-core";
 
-import { binary, coloursOf, eventually, NARROW, scratch, screenshot, textOfFile } from "../browser";
-import { drawn, isInView, until, untilPlace, withViewer } from "./driver";
+import { binary, coloursOf, eventually, frames, NARROW, scratch, screenshot, textOfFile } from "../browser";
+import { drawn, isInView, told, until, untilPlace, withViewer } from "./driver";
 import { itemIn, madeResults, serve, type Served } from "./served";
 import { openBrowser } from "./setup";
 
@@ -25,7 +25,7 @@ before(async () => {
   served = await serve(results);
 });
 after(async () => {
-  await served.close();
+  await (served as Served | undefined)?.close();
 });
 
 const open = (
@@ -88,7 +88,7 @@ test("a graph is made of two dumps in the browser, and judged by the statistics 
         // What is refused is told, and nothing is lost.
         await page.locator(".convert-form input[name=output]").fill("../away");
         await page.locator(".convert-start").click();
-        await page.locator(".toast", { hasText: "no name for a directory" }).waitFor();
+        await told(page, /no name for a directory/);
         // A mistake in the numbers of ranks ends in the log of errors.
         await page.locator(".convert-form summary").click();
         for (const side of ["target", "golden"])
@@ -111,6 +111,7 @@ test("a graph is made of two dumps in the browser, and judged by the statistics 
         await page.getByRole("button", { name: "First divergence" }).click();
         await untilPlace(page, ({ node }) => node === WRONG, "the wrong call");
         await eventually(async () => assert.equal(await indexOf(page, WRONG), 1));
+        await page.locator(".statistics summary", { hasText: "the file" }).click();
         await page.locator('.statistics input[data-statistic="Mean"]').check();
         const { file } = await untilPlace(
           page,
@@ -119,6 +120,7 @@ test("a graph is made of two dumps in the browser, and judged by the statistics 
         );
         await eventually(async () => assert.equal(await indexOf(page, WRONG), 0));
         await eventually(async () => assert.ok(await isInView(page, "target", WRONG), "what is open stays so"));
+        await frames(page);
         const agreeing = await pixelsOf(page);
         // Another window is not concerned, and one with the address is.
         await withViewer(openBrowser(), own.address, { file, node: WRONG }, async (other) => {
@@ -132,6 +134,7 @@ test("a graph is made of two dumps in the browser, and judged by the statistics 
             assert.ok(await other.locator('.statistics input[data-statistic="Mean"]').isChecked()),
           );
         });
+        await page.locator(".statistics summary", { hasText: "Judge by: Mean" }).waitFor();
         await page.locator('.statistics input[data-statistic="Max"]').check();
         await untilPlace(page, ({ stats }) => stats.join() === "Max,Mean", "both");
         await eventually(async () => assert.equal(await indexOf(page, WRONG), 1));
@@ -225,6 +228,13 @@ test("other colours, Chinese, and a phone", async () => {
       );
       await page.locator('.tab[data-screen="table"]').click();
       await page.locator(".pairs-row.toned").first().waitFor();
+      // Headers go with their columns.
+      await page.locator(".pairs-scroller").evaluate((scroller) => (scroller.scrollLeft = 300));
+      await eventually(async () => {
+        const head = (await page.locator(".pairs-head .verdict").boundingBox())!;
+        const cell = (await page.locator(".pairs-row .verdict").first().boundingBox())!;
+        assert.ok(Math.abs(head.x - cell.x) < 3, `${head.x} above ${cell.x}`);
+      });
       await page.locator(".home-button").click();
       await page.locator(".item-title").first().waitFor();
       await eventually(async () =>
@@ -248,7 +258,7 @@ test("pairs of a config file are applied", async () => {
       mimeType: "application/json",
       buffer: Buffer.from(JSON.stringify(pairs)),
     });
-    await page.locator(".toast", { hasText: "1 of 2 pairs" }).waitFor();
+    await told(page, /1 of 2 pairs/);
     await until(
       () =>
         page.evaluate(

@@ -5,6 +5,7 @@ import { test } from "node:test";
 
 import type { Opened } from "../../src/viewer/api";
 import { arrange, eachIn, LEAVES_IN_ROW, nodeAt, type Rect, rectOf, sizeOf } from "../../src/viewer/graph/layout";
+import { questionOf } from "../../src/viewer/home/trend";
 import { rangesFit } from "../../src/viewer/graph/legend";
 import { rangeOf } from "../../src/viewer/graph/painter";
 import { SideTree, type TreeLoader, type TreeNode } from "../../src/viewer/graph/tree";
@@ -14,8 +15,8 @@ import { logScale } from "../../src/viewer/pictures/axes";
 import { escaped, SvgPen } from "../../src/viewer/pictures/pen";
 import { emptyPlace, packNames, type Place, placeFromHash, placeToHash, unpackNames } from "../../src/viewer/place";
 import { worth } from "../../src/viewer/shell/commands";
-import { HeldAnswers } from "../../src/viewer/sources/memory";
-import { CULPRIT, heldGraphs, HUGE, hugeChildren, hugePath, infoOf, LONELY_TARGET, ROOT } from "./graphs";
+import { HeldAnswers, isOfKind } from "../../src/viewer/sources/memory";
+import { brief, CULPRIT, heldGraphs, HUGE, hugeChildren, hugePath, infoOf, LONELY_TARGET, ROOT } from "./graphs";
 
 const hugeLoader = (asked: string[] = []): TreeLoader => ({
   children: (node, offset, limit) => {
@@ -345,4 +346,29 @@ test("graphs in memory answer like a server", () => {
   assert.deepEqual(series.values, ["input.0", "output.0"]);
   assert.equal(series.points.length, 4);
   assert.ok(series.measures.includes("Max"));
+});
+
+test("findings of a range of the index: from its first number on, and with its last one if it is closed", () => {
+  const of = (index: number | null, kind: string) => isOfKind(brief("a", "b", { index, partner: "a" }), [kind]);
+  assert.ok(of(0.2, "index:0.2:0.6") && of(0.59, "index:0.2:0.6") && !of(0.6, "index:0.2:0.6"));
+  assert.ok(of(1, "index:0.6:1:closed") && !of(1, "index:0.6:1") && of(1, "index:1:1"));
+  assert.ok(!of(null, "index:0:1:closed") && !isOfKind(brief("a", "b", { index: 0.5 }), ["index:0:1:closed"]));
+});
+
+test("what an address does not say of a trend, or says of what is not there, is as usual", () => {
+  const info = {
+    metrics: [
+      { name: "exp_avg", statistics: ["max", "norm"] },
+      { name: "other", statistics: ["mean"] },
+    ],
+    tags: [],
+    ranks: [3, 5],
+    targets: 1,
+  };
+  const usual = { metric: "exp_avg", statistic: "norm", rank: 3, tags: "", q: "" };
+  assert.deepEqual(questionOf(info, emptyPlace()), usual);
+  assert.deepEqual(questionOf(info, { ...emptyPlace(), value: "gone", measure: "gone", rank: 4 }), usual);
+  const said = { ...emptyPlace(), value: "other", measure: "max", rank: 5 };
+  assert.deepEqual(questionOf(info, said), { ...usual, metric: "other", statistic: "mean", rank: 5 });
+  assert.equal(questionOf({ ...info, metrics: [] }, emptyPlace()), null);
 });

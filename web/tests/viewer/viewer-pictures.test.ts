@@ -49,6 +49,40 @@ test("the table sorts, filters, exports, and goes with the graph both ways", asy
   });
 });
 
+test("the table stands beside the graph, and each follows the other", async () => {
+  await viewer(BAD, async (page) => {
+    await drawn(page);
+    await page.keyboard.press("b");
+    await untilPlace(page, ({ panel }) => panel === "pairs", "the table");
+    await page.locator(".details-panel .pairs-row.toned").first().waitFor();
+    await page.locator(".details-panel .pairs-head .errorOut").click();
+    await page.locator('.details-panel .pairs-row[data-place="0"] .errorOut', { hasText: "0.04" }).waitFor();
+    // A row shows its box, which is not in view before, and a box its row.
+    await page.locator(".details-panel .pairs-table .search").fill("linear.60");
+    await page.locator(".pairs-table .count", { hasText: /^1 row$/ }).waitFor();
+    await page.locator('.details-panel .pairs-row[data-place="0"]').click();
+    await untilPlace(
+      page,
+      ({ node, screen }) => node === "Functional.linear.60.forward" && screen === "graph",
+      "the row",
+    );
+    await eventually(async () => assert.ok(await isInView(page, "target", "Functional.linear.60.forward")));
+    await page.locator(".details-panel .pairs-table .search").fill("");
+    await page.locator(".pairs-table .count", { hasText: /^\d\d+ rows$/ }).waitFor();
+    await clickBox(page, "target", "Functional.linear.61.forward");
+    await page.locator(".details-panel .pairs-row.chosen", { hasText: "Functional.linear.61.forward" }).waitFor();
+    await screenshot(page, "viewer-docked");
+    // As a screen it is not there twice.
+    await page.keyboard.press("t");
+    await page.locator(".table-screen .pairs-row.chosen").waitFor();
+    await eventually(async () => assert.equal(await page.locator(".pairs-table").count(), 1));
+    await page.keyboard.press("g");
+    await page.locator(".details-panel .pairs-row.chosen").waitFor();
+    await page.keyboard.press("b");
+    await page.locator(".details-panel .values").first().waitFor();
+  });
+});
+
 const keptFiles = async (page: Page, holder: string): Promise<{ svg: string; png: string }> => {
   const kept: string[] = [];
   for (const name of [".keep-svg", ".keep-png"]) {

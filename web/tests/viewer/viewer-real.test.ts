@@ -8,7 +8,7 @@ import { after, before, test } from "node:test";
 import type { Page } from "playwright-core";
 
 import { binary, eventually, scratch, screenshot, textOfFile } from "../browser";
-import { clickBox, drawn, isInView, openNames, until, untilPlace, withViewer } from "./driver";
+import { clickBox, drawn, isInView, openNames, searchFor, told, until, untilPlace, withViewer } from "./driver";
 import { itemIn, madeResults, serve, type Served } from "./served";
 import { openBrowser } from "./setup";
 
@@ -24,7 +24,7 @@ before(async () => {
   served = await serve(results);
 });
 after(async () => {
-  await served.close();
+  await (served as Served | undefined)?.close();
 });
 
 const open = (
@@ -62,8 +62,7 @@ test("a graph of several ranks: findings, partner, peers, back", async () => {
     await page.keyboard.press("n");
     await untilPlace(page, ({ node }) => node !== null && node !== found.node, "another finding");
     // Through a communication to another rank.
-    await page.keyboard.press("/");
-    await page.keyboard.type(REDUCE);
+    await searchFor(page, REDUCE);
     await page.locator(".searching .node-row").first().click();
     const here = await untilPlace(page, ({ node }) => node === REDUCE, "the communication");
     await page.locator(".details-bar .tab", { hasText: "Node" }).click();
@@ -80,8 +79,7 @@ test("a graph of several ranks: findings, partner, peers, back", async () => {
 test("search with facets over all ranks and both sides", async () => {
   await open("ranks", {}, async (page) => {
     await drawn(page);
-    await page.keyboard.press("/");
-    await page.keyboard.type("distributed");
+    await searchFor(page, "distributed");
     await page.locator(".said", { hasText: /found/ }).waitFor();
     await eventually(async () => assert.ok((await page.locator(".searching .group").count()) >= 2));
     await page.locator(".facet", { hasText: "Side" }).locator(".chip", { hasText: "golden" }).click();
@@ -101,13 +99,18 @@ test("the table of pairs is sorted, filtered and exported", async () => {
     await page.locator(".pairs-row.toned").first().waitFor();
     const count = async () =>
       Number(((await page.locator(".pairs-table .count").textContent()) ?? "").replace(/\D/g, ""));
+    await until(async () => (await count()) >= 15, "all rows");
     const all = await count();
-    assert.ok(all >= 15);
     await page.locator(".pairs-head .index").click();
     await page.locator('.pairs-row[data-place="0"] .index', { hasText: /^1$/ }).waitFor();
     await page.locator(".pairs-table .search").fill("nan");
     await until(async () => (await count()) < all, "fewer rows");
-    const shown = await count();
+    let shown = -1;
+    await eventually(async () => {
+      const last = shown;
+      shown = await count();
+      assert.equal(shown, last);
+    });
     const [download] = await Promise.all([page.waitForEvent("download"), page.locator(".export-csv").click()]);
     assert.equal(
       textOfFile(await download.path())
@@ -180,7 +183,7 @@ test("matches by hand in a file of the reference are undone, saved, and still th
     await page.locator(".journal").getByRole("button", { name: "Save", exact: true }).click();
     await page.locator(".journal").getByRole("button", { name: "Save", exact: true, disabled: true }).waitFor();
     await page.getByRole("button", { name: "Write config file" }).click();
-    await page.locator(".toast", { hasText: ".vis.config" }).waitFor();
+    await told(page, /\.vis\.config/);
     await screenshot(page, "real-match");
   });
   const config = JSON.parse(textOfFile(path.join(results, "reference/compare_20250101000000.vis.config"))) as object;

@@ -75,6 +75,8 @@ impl Finding<'_> {
             let name = name_of(path);
             if has_ending(name, ".vis.db") {
                 self.add_store(path, &mut opened);
+            } else if has_ending(name, ".trend.db") {
+                self.add_trend(path, &mut opened);
             } else if has_ending(name, ".vis") {
                 vis.push(path.clone());
             } else if may_hold_answer(name) {
@@ -156,7 +158,7 @@ fn page_of<'p>(kind: ItemKind, path: &Path, pages: &'p [PathBuf]) -> Option<&'p 
         ItemKind::Gradients => "similarities",
         ItemKind::Overflow => "overflow_report_",
         ItemKind::Keydata => "summary",
-        ItemKind::Graph | ItemKind::Dump => return None,
+        ItemKind::Graph | ItemKind::Dump | ItemKind::Trend => return None,
     };
     // The newest has the latest time in its name.
     same.or_else(|| pages.iter().rev().find(|page| name_of(page).starts_with(begins)))

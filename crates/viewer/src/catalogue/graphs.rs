@@ -8,11 +8,14 @@ use msprobe_graph::names::Generation;
 use super::scan::name_of;
 use super::{Finding, Source, tone_of};
 use crate::prepare::Origin;
-use crate::store::GraphStore;
+use crate::store::{BUDGET, GraphStore, Patience};
+use crate::trend::{Extent, Trend};
 use crate::wire::{Cell, ItemKind};
 
 /// Stores that are opened to see what is in them, of one directory.
 const MOST_OPENED: usize = 300;
+/// Steps and ranks of a trend in the list.
+const MOST_LISTED: usize = 100_000;
 
 /// Kind, step, rank and time of `compare_step0_rank1_20261118.vis`.
 pub(super) fn parts_of(name: &str) -> Option<(String, i64, i64)> {
@@ -60,6 +63,22 @@ impl Finding<'_> {
             }
         }
         self.add(path, Source::Graph(Origin::Store(path.to_owned())), item);
+    }
+
+    /// Adds a database of trends.
+    pub(super) fn add_trend(&mut self, path: &Path, opened: &mut usize) {
+        let mut item = self.item(ItemKind::Trend, path);
+        if *opened < MOST_OPENED {
+            *opened += 1;
+            match Trend::open(path, &Patience::new(BUDGET)).and_then(|trend| trend.extent()) {
+                Ok(Extent { steps: (first, last), last_rank }) => {
+                    item.steps = (first..=last).take(MOST_LISTED).collect();
+                    item.ranks = (0..=last_rank).take(MOST_LISTED).collect();
+                }
+                Err(fault) => item.error = Some(fault.message),
+            }
+        }
+        self.add(path, Source::Trend(path.to_owned()), item);
     }
 
     /// Adds `.vis` files, those of one call together.

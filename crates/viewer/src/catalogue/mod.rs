@@ -52,6 +52,8 @@ pub(crate) enum Source {
     Graph(Origin),
     /// The JSON of a command.
     Report(PathBuf),
+    /// A database of trends.
+    Trend(PathBuf),
 }
 
 /// Everything that was found, and where.

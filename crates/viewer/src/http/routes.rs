@@ -26,6 +26,7 @@ use crate::store::{
     Asking, BUDGET, FACETS, FindingKind, FindingsAsked, Needle, PairsAsked, Patience, Scope, SearchAsked,
     Statistics,
 };
+use crate::trend::TrendAsked;
 use crate::wire::Opened;
 
 /// A request has to fit; files of pairs are the longest.
@@ -73,6 +74,9 @@ pub(super) fn router(state: Arc<State>) -> Router {
         .nest("/api/graph/{id}", graph)
         .route("/api/gradients/{id}", get(gradients))
         .route("/api/keydata/{id}", get(key_data))
+        .route("/api/trend/{id}", get(trend_info))
+        .route("/api/trend/{id}/map", get(trend_map))
+        .route("/api/trend/{id}/lines", get(trend_lines))
         .route("/api/item/{id}/tables", get(item_tables))
         .route("/api/export/{id}", get(export_item))
         .route("/report/{id}", get(report))
@@ -410,6 +414,31 @@ async fn gradients(Shared(state): App, Path(id): Path<String>) -> Answer {
 
 async fn key_data(Shared(state): App, Path(id): Path<String>) -> Answer {
     answer(state, move |state, _| catalogue::key_data(&state.app.report(&id)?)).await
+}
+
+fn trend_asked(query: &Query) -> Result<TrendAsked, Fault> {
+    Ok(TrendAsked {
+        metric: query.need("metric")?.to_owned(),
+        statistic: query.need("statistic")?.to_owned(),
+        rank: query.number("rank")?,
+        tags: query.words("tags"),
+        text: query.get("q").unwrap_or_default().to_owned(),
+    })
+}
+
+async fn trend_info(Shared(state): App, Path(id): Path<String>) -> Answer {
+    answer(state, move |state, patience| state.app.trend(&id, patience)?.info()).await
+}
+
+async fn trend_map(Shared(state): App, Path(id): Path<String>, Parts(query): Parts<Query>) -> Answer {
+    let asked = trend_asked(&query)?;
+    answer(state, move |state, patience| state.app.trend(&id, patience)?.map(&asked)).await
+}
+
+async fn trend_lines(Shared(state): App, Path(id): Path<String>, Parts(query): Parts<Query>) -> Answer {
+    let (asked, target) = (trend_asked(&query)?, query.number("target")?);
+    let target = target.ok_or_else(|| Fault::bad("the question has no target"))?;
+    answer(state, move |state, patience| state.app.trend(&id, patience)?.lines(&asked, target)).await
 }
 
 async fn item_tables(Shared(state): App, Path(id): Path<String>) -> Answer {

@@ -11,7 +11,7 @@ use msprobe_report::Tone;
 const MOST: usize = 5000;
 
 /// What makes a node worth a look.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum FindingKind {
     /// What the answer says.
     Verdict(Verdict),
@@ -21,6 +21,21 @@ pub(crate) enum FindingKind {
     Error,
     /// Any level, or one.
     Overflow(Option<Overflow>),
+    /// A range of the reference's index: from the first number on, below the second one, or with it.
+    Index(f32, f32, bool),
+}
+
+/// `index:0.2:0.6`, or `index:0.6:1:closed`. Marks keep the index in four bytes, so that borders are rounded like it.
+fn range_of(word: &str) -> Option<FindingKind> {
+    let mut parts = word.strip_prefix("index:")?.split(':');
+    let mut border = || parts.next()?.parse::<f64>().ok().filter(|border| border.is_finite());
+    let (low, high) = (border()? as f32, border()? as f32);
+    let is_closed = match parts.next() {
+        None => false,
+        Some("closed") => true,
+        Some(_) => return None,
+    };
+    parts.next().is_none().then_some(FindingKind::Index(low, high, is_closed))
 }
 
 impl FindingKind {
@@ -33,13 +48,20 @@ impl FindingKind {
             _ => {
                 let level = Overflow::of(word).map(|level| FindingKind::Overflow(Some(level)));
                 let verdict = || Verdict::ALL.into_iter().find(|verdict| verdict.as_str() == word);
-                level.or_else(|| verdict().map(FindingKind::Verdict))
+                level.or_else(|| verdict().map(FindingKind::Verdict)).or_else(|| range_of(word))
             }
         }
     }
 
     fn holds(self, mark: &Mark, by_index: Option<Tone>) -> bool {
         match self {
+            FindingKind::Index(low, high, is_closed) => {
+                mark.index.filter(|_| !mark.is_alone).is_some_and(|index| {
+                    let index = index as f32;
+                    // A range may be a single number.
+                    index == low || index >= low && (index < high || is_closed && index == high)
+                })
+            }
             FindingKind::Verdict(verdict) => mark.verdict == Some(verdict),
             FindingKind::Pass => by_index == Some(Tone::Good),
             FindingKind::Warning => by_index == Some(Tone::Warning),
@@ -94,5 +116,27 @@ impl Asking<'_> {
             }
         }
         Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_of_the_index_are_read() {
+        assert_eq!(FindingKind::of("index:0.2:0.6"), Some(FindingKind::Index(0.2, 0.6, false)));
+        assert_eq!(FindingKind::of("index:0.6:1:closed"), Some(FindingKind::Index(0.6, 1.0, true)));
+        for word in [
+            "index",
+            "index:",
+            "index:0.2",
+            "index:a:1",
+            "index:0:inf",
+            "index:0:1:open",
+            "index:0:1:closed:x",
+        ] {
+            assert_eq!(FindingKind::of(word), None, "{word}");
+        }
     }
 }

@@ -34,7 +34,7 @@ pub(crate) use self::lists::PairsAsked;
 pub(crate) use self::marks::MarksCache;
 pub(crate) use self::names::NamesCache;
 use self::open::Schema;
-pub(crate) use self::open::{Facts, open_for_writing};
+pub(crate) use self::open::{Facts, FileKind, columns, number, open_for_writing, open_to_read, real, text};
 pub(crate) use self::search::{FACETS, Needle, SearchAsked};
 pub(crate) use self::statistics::Statistics;
 pub(crate) use self::words::{Overflow, Verdict};
@@ -47,7 +47,7 @@ pub(crate) const BUDGET: Duration = Duration::from_secs(10);
 /// Connections kept open between questions.
 const IDLE_CONNECTIONS: usize = 3;
 /// Instructions of SQLite's machine between two looks at the clock.
-const LOOK_AFTER: i32 = 20_000;
+pub(crate) const LOOK_AFTER: i32 = 20_000;
 
 /// One hierarchy of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -121,7 +121,7 @@ pub(crate) struct Asking<'s> {
 impl GraphStore {
     /// Opens a file and looks at what is true of all of it.
     pub(crate) fn open(path: &Path, generation: Generation) -> Result<GraphStore, Fault> {
-        let connection = open::open_to_read(path)?;
+        let connection = open_to_read(path, &open::GRAPH)?;
         let schema = Schema::read(&connection)?;
         let facts = Facts::read(&connection, schema)?;
         Ok(GraphStore {
@@ -144,7 +144,7 @@ impl GraphStore {
     ) -> Result<T, Fault> {
         let mut connection = match self.take_idle() {
             Some(connection) => connection,
-            None => open::open_to_read(&self.path)?,
+            None => open_to_read(&self.path, &open::GRAPH)?,
         };
         let asked = patience.clone();
         connection.progress_handler(LOOK_AFTER, Some(move || asked.is_over()))?;

@@ -67,11 +67,21 @@ fn protect(connection: &Connection) -> rusqlite::Result<()> {
     ))
 }
 
+/// What a file is meant to be, for who is told that it is none.
+pub(crate) struct FileKind {
+    pub(crate) what: &'static str,
+    pub(crate) hint: &'static str,
+}
+
+pub(super) const GRAPH: FileKind =
+    FileKind { what: "a graph file", hint: "make it again with msprobe graph_visualize" };
+
 /// Opens a file to read. One in a directory nobody may write to is taken as it lies there, whatever its journal.
-pub(super) fn open_to_read(path: &Path) -> Result<Connection, Fault> {
+pub(crate) fn open_to_read(path: &Path, kind: &FileKind) -> Result<Connection, Fault> {
     if !is_store(path) {
-        return Err(Fault::unreadable(format!("{} is no graph file", path.display()))
-            .with_hint("make it again with msprobe graph_visualize"));
+        return Err(
+            Fault::unreadable(format!("{} is not {}", path.display(), kind.what)).with_hint(kind.hint)
+        );
     }
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
@@ -97,7 +107,9 @@ pub(super) fn open_to_read(path: &Path) -> Result<Connection, Fault> {
 /// Opens a store to save pairs in it.
 pub(crate) fn open_for_writing(path: &Path) -> Result<Connection, Fault> {
     if !is_store(path) {
-        return Err(Fault::unreadable(format!("{} is no graph file", path.display())));
+        return Err(
+            Fault::unreadable(format!("{} is not {}", path.display(), GRAPH.what)).with_hint(GRAPH.hint)
+        );
     }
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
@@ -190,7 +202,7 @@ impl Schema {
 }
 
 /// Columns of a table that is one; none if there is no table.
-fn columns(connection: &Connection, table: &str) -> Result<Vec<String>, Fault> {
+pub(crate) fn columns(connection: &Connection, table: &str) -> Result<Vec<String>, Fault> {
     let mut statement = connection.prepare("SELECT type, sql FROM sqlite_schema WHERE name = ?1")?;
     let mut rows = statement.query([table])?;
     let Some(row) = rows.next()? else { return Ok(Vec::new()) };
@@ -212,7 +224,7 @@ fn columns(connection: &Connection, table: &str) -> Result<Vec<String>, Fault> {
 }
 
 /// A text, whatever was stored.
-pub(super) fn text(row: &Row<'_>, at: usize) -> rusqlite::Result<String> {
+pub(crate) fn text(row: &Row<'_>, at: usize) -> rusqlite::Result<String> {
     Ok(match row.get_ref(at)? {
         ValueRef::Null => String::new(),
         ValueRef::Integer(number) => number.to_string(),
@@ -227,7 +239,7 @@ pub(super) fn some_text(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Str
 }
 
 /// A whole number, whatever was stored.
-pub(super) fn number(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<i64>> {
+pub(crate) fn number(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<i64>> {
     Ok(match row.get_ref(at)? {
         ValueRef::Integer(number) => Some(number),
         ValueRef::Real(number) if number.is_finite() => Some(number as i64),
@@ -237,7 +249,7 @@ pub(super) fn number(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<i64>> 
 }
 
 /// A number, whatever was stored.
-pub(super) fn real(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<f64>> {
+pub(crate) fn real(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<f64>> {
     Ok(match row.get_ref(at)? {
         ValueRef::Integer(number) => Some(number as f64),
         ValueRef::Real(number) => Some(number),

@@ -43,6 +43,11 @@ export class Minimap {
   draw(tree: SideTree, camera: Camera, width: number, height: number, look: Look): void {
     if (this.body.hidden || !tree.root) return;
     const size = sizeOf(tree);
+    const [right, bottom] = [camera.x + width / camera.scale, camera.y + height / camera.scale];
+    // Where everything is in view there is nowhere to go, and boxes may be below it.
+    const isIdle = camera.x <= 0 && camera.y <= 0 && right >= size.width && bottom >= size.height;
+    this.body.classList.toggle("idle", isIdle);
+    if (isIdle) return;
     const [sx, sy] = [(WIDTH - 2) / size.width, (HEIGHT - 2) / size.height];
     if (this.isStale) {
       this.isStale = false;
@@ -58,9 +63,8 @@ export class Minimap {
     const [mx, my] = [Math.min(sx, 0.5), Math.min(sy, 0.5)];
     const left = Math.max(1, 1 + camera.x * mx);
     const top = Math.max(1, 1 + camera.y * my);
-    const right = Math.min(WIDTH - 1, 1 + (camera.x + width / camera.scale) * mx);
-    const bottom = Math.min(HEIGHT - 1, 1 + (camera.y + height / camera.scale) * my);
-    pen.strokeRect(left, top, Math.max(3, right - left), Math.max(3, bottom - top));
+    const [endX, endY] = [Math.min(WIDTH - 1, 1 + right * mx), Math.min(HEIGHT - 1, 1 + bottom * my)];
+    pen.strokeRect(left, top, Math.max(3, endX - left), Math.max(3, endY - top));
   }
 
   // Where a share of the picture is in the world.

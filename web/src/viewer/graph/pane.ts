@@ -1,7 +1,7 @@
 // One side of the graph on a canvas: moving and zooming by wheel, drag, pinch and keys, pointing, choosing, and the small
 // picture of all of it.
 
-import { beforeNextFrame, element, penOf } from "../../parts/dom";
+import { beforeNextFrame, button, element, penOf } from "../../parts/dom";
 import { CanvasPen, SvgPen } from "../pictures/pen";
 import { colours } from "../shell/colours";
 import { VIEWER_WORDS } from "../words";
@@ -28,7 +28,7 @@ const PAN_STEP = 40;
 const ZOOM_STEP = 1.2;
 // Only so far that numbers stay numbers.
 const SCALES = { least: 1e-6, most: 1e4 };
-// A second tap within this time and distance opens a box.
+// A second tap of a finger within this time opens a box.
 const DOUBLE_TAP_MS = 350;
 
 export class GraphPane {
@@ -40,11 +40,13 @@ export class GraphPane {
   // What drawing the last frame took, for measuring.
   lastDrawMs = 0;
   private readonly map: Minimap;
+  private readonly mapSwitch: HTMLButtonElement;
   private tree: SideTree | null = null;
   private pointed: TreeNode | null = null;
   private readonly pointers = new Map<number, { x: number; y: number }>();
   private drag: { x: number; y: number; moved: boolean } | null = null;
   private lastTap = { at: 0, name: "" };
+  private isTouch = false;
   private isFitted = false;
   private readonly pen: CanvasRenderingContext2D;
 
@@ -59,7 +61,10 @@ export class GraphPane {
     this.canvas.tabIndex = 0;
     this.canvas.setAttribute("role", "tree");
     this.canvas.setAttribute("aria-label", `${title}. ${VIEWER_WORDS.graphKeys}`);
-    this.body.append(this.canvas, element("span", "pane-title", title), this.map.body);
+    this.mapSwitch = button("◱", VIEWER_WORDS.minimapHere, () => (this.isMapShown = !this.isMapShown), "map-switch");
+    this.mapSwitch.setAttribute("aria-label", `${VIEWER_WORDS.minimapHere}: ${title}`);
+    this.mapSwitch.setAttribute("aria-pressed", "true");
+    this.body.append(this.canvas, element("span", "pane-title", title), this.map.body, this.mapSwitch);
     new ResizeObserver(() => {
       if (!this.isFitted) this.fit();
       this.later();
@@ -95,6 +100,7 @@ export class GraphPane {
 
   set isMapShown(shown: boolean) {
     this.map.body.hidden = !shown;
+    this.mapSwitch.setAttribute("aria-pressed", String(shown));
     this.later();
   }
 
@@ -133,6 +139,12 @@ export class GraphPane {
     this.later();
   }
 
+  // Before anybody moved it: all of the width, if that can still be read.
+  fitFresh(): void {
+    if (!this.tree?.root || (this.width - 24) / sizeOf(this.tree).width < 0.6) return;
+    this.fit();
+  }
+
   fitAll(): void {
     if (!this.tree?.root || !this.width) return;
     const size = sizeOf(this.tree);
@@ -156,7 +168,9 @@ export class GraphPane {
     const fits = rect.x + Math.min(rect.width, 140) < atEdge + (room - EDGE) / scale;
     this.camera.x = fits ? atEdge : rect.x + Math.min(rect.width, 140) / 2 - room / scale / 2;
     // Of a high box its head is what was meant.
-    this.camera.y = rect.y + Math.min(rect.height, this.height / scale / 2) / 2 - this.height / scale / 2;
+    const middle = rect.y + Math.min(rect.height, this.height / scale / 2) / 2 - this.height / scale / 2;
+    // Nothing is above the root.
+    this.camera.y = Math.max(middle, -TOP_EDGE / scale);
     this.isFitted = true;
     this.later();
   }
@@ -253,6 +267,11 @@ export class GraphPane {
     canvas.addEventListener("pointerdown", (event) => this.grab(event));
     canvas.addEventListener("pointermove", (event) => this.move(event));
     canvas.addEventListener("pointerup", (event) => this.letGo(event));
+    // The system knows what a double click is, however busy the browser was between its two halves.
+    canvas.addEventListener("dblclick", (event) => {
+      const found = this.nodeUnder(event);
+      if (found && !found.isMore && !this.isTouch) this.on.toggle(found.node);
+    });
     canvas.addEventListener("pointercancel", (event) => {
       this.pointers.delete(event.pointerId);
       this.drag = null;
@@ -317,6 +336,11 @@ export class GraphPane {
       return;
     }
     const { node } = found;
+    this.isTouch = event.pointerType === "touch";
+    if (!this.isTouch) {
+      this.on.select(node);
+      return;
+    }
     const isSecond = event.timeStamp - this.lastTap.at < DOUBLE_TAP_MS && this.lastTap.name === node.name;
     this.lastTap = { at: isSecond ? 0 : event.timeStamp, name: node.name };
     if (isSecond) this.on.toggle(node);

@@ -35,6 +35,8 @@ export class GraphView {
   private loads = 0;
   // The side that was clicked on stays where it is.
   private clicked: SideName | null = null;
+  // Nothing of it was shown yet.
+  private isFresh = true;
   private readonly splitter: HTMLElement;
 
   constructor(
@@ -55,6 +57,7 @@ export class GraphView {
         }),
         {
           select: (node) => {
+            if (context.place.side === side && context.place.node === node.name) return;
             this.clicked = side;
             context.go({ side, node: node.name });
           },
@@ -162,6 +165,7 @@ export class GraphView {
     this.panes.golden.body.hidden = this.splitter.hidden = !isCompare;
     if (isCompare) this.split(this.share);
     this.trees = {};
+    this.isFresh = true;
     this.partner = null;
     this.chosen.target = this.chosen.golden = null;
     this.drawLegend();
@@ -216,13 +220,15 @@ export class GraphView {
   // Shows the chosen node and its partner.
   async showSelection(): Promise<void> {
     const { side, node: name } = this.context.place;
-    const { clicked } = this;
+    const { clicked, isFresh } = this;
     this.clicked = null;
+    this.isFresh = false;
     this.partner = null;
     const tree = this.trees[side];
     if (name !== null && tree) {
       const node = await tree.reveal(name);
       if (node && this.context.place.node === name) {
+        if (isFresh) this.panes[side].fitFresh();
         if (clicked === side) this.panes[side].later();
         else this.panes[side].reveal(node);
         await this.showPartner(side, node);

@@ -15,7 +15,7 @@ export const isGraph = ({ kind }: Item): boolean => kind === "graph" || kind ===
 export function placeOfItem(item: Item): Place {
   const place = { ...emptyPlace(), file: item.id };
   if (isGraph(item)) return place;
-  return { ...place, screen: item.kind === "gradients" || item.kind === "keydata" ? "pictures" : "tables" };
+  return { ...place, screen: ["gradients", "keydata", "trend"].includes(item.kind) ? "pictures" : "tables" };
 }
 
 export class Home {

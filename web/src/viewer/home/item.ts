@@ -8,6 +8,7 @@ import { heatPicture } from "../pictures/heat";
 import type { Place, Screen } from "../place";
 import type { Source } from "../sources/source";
 import { VIEWER_WORDS } from "../words";
+import { TrendView } from "./trend";
 
 // What a person wants to know first.
 export function answerBox(answer: Answer, tone: string): HTMLElement {
@@ -66,6 +67,7 @@ export class ItemView {
   private readonly tabs = element("nav", "tabs");
   private readonly holder = element("div", "item-holder");
   private readonly figure: Figure;
+  private readonly trend: TrendView | null;
   private shown: Screen | null = null;
 
   constructor(
@@ -75,9 +77,10 @@ export class ItemView {
     private readonly attempt: <T>(work: Promise<T>) => Promise<T | undefined>,
   ) {
     this.figure = new Figure(item.kind);
+    this.trend = item.kind === "trend" ? new TrendView(item, source, go, attempt) : null;
     const screens: Screen[] = [];
-    if (this.hasMatrix) screens.push("pictures");
-    screens.push("tables");
+    if (this.hasMatrix || this.trend) screens.push("pictures");
+    if (!this.trend) screens.push("tables");
     if (item.report) screens.push("report");
     for (const screen of screens) {
       const tab = button(VIEWER_WORDS.screens[screen], "", () => this.go({ screen }), "tab");
@@ -93,7 +96,15 @@ export class ItemView {
     return this.item.kind === "gradients" || this.item.kind === "keydata";
   }
 
-  async update(screen: Screen): Promise<void> {
+  async update(place: Place): Promise<void> {
+    const { screen } = place;
+    if (this.trend) {
+      if (!this.trend.body.isConnected) this.holder.replaceChildren(this.trend.body);
+      this.body.classList.add("with-trend");
+      this.tabs.hidden = true;
+      await this.trend.update(place);
+      return;
+    }
     for (const tab of Array.from(this.tabs.children) as HTMLElement[])
       tab.setAttribute("aria-selected", String(tab.dataset.screen === screen));
     if (this.shown === screen) return;

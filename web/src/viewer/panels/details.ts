@@ -20,14 +20,20 @@ export class DetailsPanel {
   private readonly title = element("span", "details-name");
   private detail: NodeDetail | null = null;
   private asked = 0;
+  private readonly table: HTMLElement | null;
   private height = Number(recall("panel") ?? 230) || 230;
 
-  constructor(private readonly context: Context) {
+  // The table of pairs is shown here, beside the graph, unless it has a screen of its own.
+  constructor(
+    private readonly context: Context,
+    table: HTMLElement,
+  ) {
+    this.table = context.info.kind === "compare" ? table : null;
     const bar = element("div", "details-bar");
     this.tabs.setAttribute("role", "tablist");
     this.title.setAttribute("aria-live", "polite");
     for (const name of PANELS) {
-      if (name === "none") continue;
+      if (name === "none" || (name === "pairs" && !this.table)) continue;
       const tab = button(VIEWER_WORDS[name], "", () => this.context.go({ panel: name }), "tab");
       tab.setAttribute("role", "tab");
       tab.dataset.panel = name;
@@ -62,21 +68,38 @@ export class DetailsPanel {
     const { context } = this;
     const { place, source, info } = context;
     const asked = ++this.asked;
-    this.body.hidden = place.panel === "none";
-    for (const tab of Array.from(this.tabs.children))
-      tab.setAttribute("aria-selected", String((tab as HTMLElement).dataset.panel === place.panel));
-    if (place.panel === "none") return;
+    const panel = this.panel;
+    this.body.hidden = panel === "none";
+    for (const tab of Array.from(this.tabs.children) as HTMLElement[]) {
+      tab.setAttribute("aria-selected", String(tab.dataset.panel === panel));
+      tab.hidden = tab.dataset.panel === "pairs" && place.screen === "table";
+    }
+    if (panel === "none") return;
+    const table = panel === "pairs" ? this.table : null;
+    this.content.classList.toggle("docked", table !== null);
+    // Without a node there is a sentence to say, which needs no room of its own.
+    this.body.classList.toggle("bare", place.node === null && !table);
+    this.title.textContent = place.node ?? (table ? "" : VIEWER_WORDS.noNode);
+    if (table) {
+      this.detail = null;
+      if (this.content.firstChild !== table) this.content.replaceChildren(table);
+      return;
+    }
     if (place.node === null) {
       this.detail = null;
-      this.title.textContent = "";
-      this.content.replaceChildren(element("p", "empty", VIEWER_WORDS.noNode));
+      this.content.replaceChildren();
       return;
     }
     const detail = await context.attempt(source.node(info.id, spotOf(context, place.side), place.node));
     if (asked !== this.asked) return;
     this.detail = detail ?? null;
-    this.title.textContent = place.node;
-    this.show(place.panel);
+    this.show(panel);
+  }
+
+  // Which tab is shown: a table that is the screen is not shown twice.
+  private get panel(): PanelName {
+    const { panel, screen } = this.context.place;
+    return panel === "pairs" && (screen === "table" || !this.table) ? "values" : panel;
   }
 
   private show(panel: PanelName): void {

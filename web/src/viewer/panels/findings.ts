@@ -1,14 +1,31 @@
 // The findings of a step and rank in the order of calls: filtered, walked through, jumped to.
 
 import { button, element } from "../../parts/dom";
-import type { Findings, NodeBrief } from "../api";
-import { type Context, spotOf } from "../shell/context";
+import type { Findings, GraphInfo, NodeBrief } from "../api";
+import { colourMode, type Context, spotOf } from "../shell/context";
 import { VIEWER_WORDS } from "../words";
 import { nodeRow } from "./rows";
 
 const LIMIT = 500;
 const COMPARED_KINDS = ["introduced", "inherited", "unmatched", "warning", "error", "pass"];
 const OVERFLOW_KINDS = ["overflow", "medium", "high", "critical"];
+
+// The kinds that are ranges of the index: those of the colours, and those an address still names.
+function rangeKinds(info: GraphInfo, chosen: readonly string[]): { kind: string; hex: string | null }[] {
+  const ranges = info.colours.flatMap(({ hex, range }) => (range.length === 2 ? [{ hex, range }] : []));
+  const top = Math.max(...ranges.map(({ range }) => range[1]));
+  const made = ranges.map(({ hex, range: [low, high] }) => ({
+    kind: `index:${low}:${high}${high === top ? ":closed" : ""}`,
+    hex,
+  }));
+  const others = chosen.filter((kind) => kind.startsWith("index:") && !made.some((one) => one.kind === kind));
+  return [...made, ...others.map((kind) => ({ kind, hex: null }))];
+}
+
+function rangeText(kind: string): string {
+  const [, low, high] = kind.split(":");
+  return VIEWER_WORDS.ofRange(Number(low), Number(high));
+}
 
 export class FindingsPanel {
   readonly body = element("section", "side-panel findings");
@@ -52,10 +69,14 @@ export class FindingsPanel {
     const words = VIEWER_WORDS;
     const { place, info } = this.context;
     const kinds = [...(info.kind === "compare" ? COMPARED_KINDS : []), ...OVERFLOW_KINDS];
+    const ranges = rangeKinds(info, place.kinds);
+    // Where the colours are ranges, the ranges can be chosen.
+    if (info.kind === "compare" && (colourMode(this.context) === "index" || ranges.some(({ hex }) => hex === null)))
+      kinds.push(...ranges.map(({ kind }) => kind));
     const made = kinds.map((kind) => {
       const isOn = place.kinds.includes(kind);
       const chip = button(
-        words.findingKinds[kind],
+        words.findingKinds[kind] ?? rangeText(kind),
         "",
         () => {
           const kept = isOn ? place.kinds.filter((other) => other !== kind) : [...place.kinds, kind];
@@ -65,6 +86,12 @@ export class FindingsPanel {
       );
       chip.dataset.kind = kind;
       chip.setAttribute("aria-pressed", String(isOn));
+      const hex = ranges.find((range) => range.kind === kind)?.hex;
+      if (hex) {
+        const dot = element("span", "dot");
+        dot.style.background = hex;
+        chip.prepend(dot);
+      }
       if (OVERFLOW_KINDS.includes(kind) && !info.overflowCheck) {
         chip.disabled = true;
         chip.title = words.noOverflowCheck;

@@ -95,6 +95,10 @@ export class EmbeddedSource implements Source {
     return Promise.resolve(this.embedded.tables?.[id]?.matrix ?? { rows: [], columns: [], cells: [], limit: null });
   }
 
+  trend = () => Promise.reject(refused());
+  trendMap = () => Promise.reject(refused());
+  trendLines = () => Promise.reject(refused());
+
   async tables(id: string): Promise<ItemTables> {
     return Promise.resolve({ tables: this.embedded.tables?.[id]?.tables ?? [] });
   }

@@ -20,6 +20,9 @@ import type {
   Series,
   SideName,
   Suggestions,
+  TrendInfo,
+  TrendMap,
+  TrendQuestion,
 } from "../api";
 import type { TimelineDescription } from "../../parts/views";
 import type { TableQuery } from "../place";
@@ -205,6 +208,18 @@ export class HttpSource implements Source {
 
   matrix(kind: "gradients" | "keydata", id: string): Promise<Matrix> {
     return this.get(`/api/${kind}/${encodeURIComponent(id)}`);
+  }
+
+  trend(id: string): Promise<TrendInfo> {
+    return this.get(`/api/trend/${encodeURIComponent(id)}`);
+  }
+
+  trendMap(id: string, question: TrendQuestion): Promise<TrendMap> {
+    return this.get(`/api/trend/${encodeURIComponent(id)}/map`, { ...question });
+  }
+
+  trendLines(id: string, { metric, statistic }: TrendQuestion, target: string): Promise<Series> {
+    return this.get(`/api/trend/${encodeURIComponent(id)}/lines`, { metric, statistic, target });
   }
 
   tables(id: string): Promise<ItemTables> {

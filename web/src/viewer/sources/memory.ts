@@ -42,6 +42,19 @@ export function kindsOf(brief: NodeBrief): string[] {
   return kinds;
 }
 
+// Whether it is of a kind: one of its words, or a range of the index as "index:low:high", ":closed" for the uppermost.
+export function isOfKind(brief: NodeBrief, kinds: readonly string[]): boolean {
+  const own = kindsOf(brief);
+  return kinds.some((kind) => {
+    const parts = kind.split(":");
+    if (parts[0] !== "index") return own.includes(kind);
+    const { index, partner, type } = brief;
+    if (index === null || partner === null || type === "collection") return false;
+    const [low, high] = [Number(parts[1]), Number(parts[2])];
+    return index === low || (index >= low && index < high) || (parts[3] === "closed" && index === high);
+  });
+}
+
 class Hierarchy {
   readonly byName = new Map<string, NodeBrief>();
   readonly childrenOf = new Map<string, NodeBrief[]>();
@@ -131,10 +144,7 @@ export class HeldAnswers {
   findings(spot: Spot, { kinds, leaves, after, limit }: FindingsQuestion): Findings {
     const hierarchy = this.at(spot);
     const all = hierarchy.held.nodes.filter(
-      (node) =>
-        (!leaves || node.children === 0) &&
-        kindsOf(node).some((kind) => kinds.includes(kind)) &&
-        hierarchy.inMicroStep(node, spot.micro),
+      (node) => (!leaves || node.children === 0) && isOfKind(node, kinds) && hierarchy.inMicroStep(node, spot.micro),
     );
     const first = after === null ? 0 : all.findIndex(({ order }) => order > after);
     return { total: all.length, findings: first < 0 ? [] : all.slice(first, first + limit) };

@@ -19,6 +19,9 @@ import type {
   Series,
   SideName,
   Suggestions,
+  TrendInfo,
+  TrendMap,
+  TrendQuestion,
 } from "../api";
 import type { TimelineDescription } from "../../parts/views";
 import type { SearchQuery, TableQuery } from "../place";
@@ -84,6 +87,9 @@ export interface Source {
   convert(asked: ConvertQuestion): Promise<Conversion>;
   conversion(): Promise<Conversion>;
   matrix(kind: "gradients" | "keydata", id: string): Promise<Matrix>;
+  trend(id: string): Promise<TrendInfo>;
+  trendMap(id: string, question: TrendQuestion): Promise<TrendMap>;
+  trendLines(id: string, question: TrendQuestion, target: string): Promise<Series>;
   tables(id: string): Promise<ItemTables>;
   // Where the html report of an item is, if it can be shown.
   reportAddress(id: string): string | null;

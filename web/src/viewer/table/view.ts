@@ -63,6 +63,8 @@ export class TableView {
   private key = "";
   private typed = "";
   private chosen: string | null = null;
+  // Where it stood when it was last brought up to date: what is moved forgets how far it was scrolled.
+  private holder: Element | null = null;
 
   constructor(private readonly context: Context) {
     const words = VIEWER_WORDS;
@@ -77,7 +79,15 @@ export class TableView {
     this.scroller.tabIndex = 0;
     this.scroller.setAttribute("role", "grid");
     this.scroller.append(this.room);
-    this.scroller.addEventListener("scroll", () => this.later(), { passive: true });
+    this.scroller.addEventListener(
+      "scroll",
+      () => {
+        // In a narrow window headers stay above their columns.
+        this.head.style.transform = `translateX(${-this.scroller.scrollLeft}px)`;
+        this.later();
+      },
+      { passive: true },
+    );
     this.scroller.addEventListener("keydown", (event) => this.keydown(event));
     new ResizeObserver(() => this.later()).observe(this.scroller);
     this.body.append(bar, this.head, this.scroller);
@@ -105,6 +115,10 @@ export class TableView {
     this.drawHead();
     const key = JSON.stringify([info.id, place.step, place.rank, place.micro, place.stats, this.query]);
     const isOther = key !== this.key;
+    if (this.holder !== this.body.parentElement) {
+      this.holder = this.body.parentElement;
+      this.chosen = null;
+    }
     if (isOther) {
       this.key = key;
       this.pages = new Map();
