@@ -1,0 +1,57 @@
+"""In which precision the bench computes, and whether the device computes under autocast."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple, Optional
+
+import torch
+
+_RAISED = {
+    torch.float16: torch.float32,
+    torch.bfloat16: torch.float32,
+    torch.float32: torch.float64,
+}
+_AS_THEY_ARE = {"type_as"}
+_SINGLE_STAYS = {"conv1d", "conv2d"}
+
+
+class Precision(NamedTuple):
+    """How one API is computed on both sides."""
+
+    name: str
+    is_mixed: bool
+    autocast: Optional[torch.dtype]
+
+    def raised(self, dtype: torch.dtype) -> torch.dtype:
+        """What the bench has in place of ``dtype``."""
+        if dtype not in _RAISED or self.name in _AS_THEY_ARE:
+            return dtype
+        if dtype is torch.float32 and self.name in _SINGLE_STAYS:
+            return dtype
+        return torch.float32 if self.is_mixed else _RAISED[dtype]
+
+    def raised_gradient(self, dtype: torch.dtype) -> torch.dtype:
+        """The same for the gradient of the output, whose own dtype counts."""
+        return Precision(self.name, False, None).raised(dtype)
+
+
+def plan_precision(name: str, given: Iterable[torch.Tensor], recorded_output: Any) -> Precision:
+    """What the dtypes of the arguments, and that of the output in the dump, ask for.
+
+    Several float dtypes, or an output of another one than the arguments, come from training under autocast.
+    """
+    dtypes = list(dict.fromkeys(tensor.dtype for tensor in given if tensor.dtype in _RAISED))
+    if len(dtypes) > 1:
+        return Precision(name, True, next(dtype for dtype in dtypes if dtype is not torch.float32))
+    autocast = _dtype_of(recorded_output)
+    if not dtypes or autocast == dtypes[0] or autocast is torch.float32:
+        # Of float16 and a float32 output, the call itself made the difference: autocast has nothing to raise to.
+        autocast = None
+    return Precision(name, False, autocast)
+
+
+def _dtype_of(description: Any) -> Optional[torch.dtype]:
+    """The float dtype of a described tensor."""
+    text = description.get("dtype") if isinstance(description, dict) else None
+    return next((dtype for dtype in _RAISED if str(dtype) == text), None)
