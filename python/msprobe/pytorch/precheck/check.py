@@ -34,7 +34,7 @@ class Checker:
         self._device = device
         self._error_data = error_data
         self._is_strict = is_strict
-        self._executor = Executor(device, plan.data_dir, keyword_gradients=is_strict)
+        self._executor = Executor(device, plan.data_dir, is_strict)
 
     def check(self, position: int) -> _native.PrecheckOutcome:
         """Runs the API in that place. Only what ends the process gets out of here."""

@@ -59,11 +59,11 @@ class Executor:
     """Runs APIs of one dump on one device."""
 
     def __init__(
-        self, device: torch.device, data_dir: Optional[Path] = None, keyword_gradients: bool = False
+        self, device: torch.device, data_dir: Optional[Path] = None, is_strict: bool = False
     ) -> None:
         self._device = device
         self._data_dir = data_dir
-        self._keyword_gradients = keyword_gradients
+        self._is_strict = is_strict
 
     def run(self, case: Case) -> Ran:
         """Raises whatever the operator raises."""
@@ -77,7 +77,7 @@ class Executor:
         if bench_function is None or device_function is None:
             raise TypeError("'NoneType' object is not callable")
         given = list(tensors([*inputs.args, *inputs.kwargs.values()]))
-        precision = plan_precision(case.name, given, _first(case.forward.get("output")))
+        precision = plan_precision(case.name, given, _first(case.forward.get("output")), self._is_strict)
         device_call = self._device_call(inputs, case.name)
         bench_call = self._bench_call(inputs, precision)
         with torch.set_grad_enabled(wants_backward):
@@ -91,7 +91,8 @@ class Executor:
             else:
                 gradient = maker.gradient(case.backward)
                 repeatable.seed(case.seed)
-                device_gradients = _backward(device_output, gradient.to(self._device), device_call)
+                found = _backward(device_output, gradient.to(self._device), device_call)
+                device_gradients = [None if each is None else precision.as_computed(each) for each in found]
                 repeatable.seed(case.seed)
                 raised = gradient.to(precision.raised_gradient(gradient.dtype))
                 bench_gradients = _backward(bench_output, raised, bench_call)
@@ -130,7 +131,8 @@ class Executor:
 
     def _bench_call(self, inputs: Inputs, precision: Precision) -> Call:
         def raised(tensor: torch.Tensor) -> torch.Tensor:
-            return tensor.detach().to(precision.raised(tensor.dtype), copy=True)
+            given = precision.as_given(tensor.detach())
+            return given.to(precision.raised(tensor.dtype), copy=True)
 
         return self._call(inputs, raised, None, precision.name in _RESHAPING)
 
@@ -157,7 +159,7 @@ class Executor:
                 if device is not None and value.description.get("value"):
                     kwargs[key] = device
                 continue
-            is_watched = self._keyword_gradients and isinstance(value, torch.Tensor) and value.requires_grad
+            is_watched = self._is_strict and isinstance(value, torch.Tensor) and value.requires_grad
             value = value.detach() if key == "out" and isinstance(value, torch.Tensor) else value
             kwargs[key] = map_tensors(value, lambda each, watch=is_watched: handed(each, watch))
         return Call(args, kwargs, watched)
@@ -184,6 +186,11 @@ def _placed(arg: Any, device: Optional[str]) -> Any:
 
 def _run(function: Callable[..., Any], call: Call, seed: int) -> Any:
     repeatable.seed(seed)
+    if function is torch.Tensor.__setitem__:
+        # It returns nothing: what it wrote into is its output. A dump has a tuple of indices as a list.
+        target, index, value = call.args
+        target[tuple(index) if isinstance(index, list) else index] = value
+        return target
     return function(*call.args, **call.kwargs)
 
 
@@ -191,7 +198,7 @@ def _first(recorded: Any) -> Any:
     return recorded[0] if isinstance(recorded, (list, tuple)) and recorded else None
 
 
-def _backward(output: Any, gradient: torch.Tensor, call: Call) -> list[Any]:
+def _backward(output: Any, gradient: torch.Tensor, call: Call) -> list[Optional[torch.Tensor]]:
     """Gradients of the watched leaves; None where there is none."""
     if isinstance(output, (list, tuple)):
         output = output[0]

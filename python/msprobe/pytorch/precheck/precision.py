@@ -22,6 +22,21 @@ class Precision(NamedTuple):
     name: str
     is_mixed: bool
     autocast: Optional[torch.dtype]
+    is_lowered: bool = False
+    """Whether the bench computes with what autocast leaves of the arguments."""
+
+    def as_given(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The argument as the device's function sees it, as far as the bench is to know."""
+        if self.is_lowered and self.autocast is not None and tensor.dtype in _RAISED:
+            return tensor.to(self.autocast).to(tensor.dtype)
+        return tensor
+
+    def as_computed(self, gradient: torch.Tensor) -> torch.Tensor:
+        """The gradient of an argument of the device in the dtype it was computed in."""
+        if self.is_lowered and self.autocast is not None and gradient.dtype is torch.float32:
+            narrow = gradient.to(self.autocast)
+            return narrow if torch.equal(narrow.to(gradient.dtype), gradient) else gradient
+        return gradient
 
     def raised(self, dtype: torch.dtype) -> torch.dtype:
         """What the bench has in place of ``dtype``."""
@@ -36,19 +51,24 @@ class Precision(NamedTuple):
         return Precision(self.name, False, None).raised(dtype)
 
 
-def plan_precision(name: str, given: Iterable[torch.Tensor], recorded_output: Any) -> Precision:
+def plan_precision(
+    name: str, given: Iterable[torch.Tensor], recorded_output: Any, is_strict: bool = False
+) -> Precision:
     """What the dtypes of the arguments, and that of the output in the dump, ask for.
 
-    Several float dtypes, or an output of another one than the arguments, come from training under autocast.
+    Several float dtypes, or an output of another one than the arguments, come from training under autocast. It
+    rounds the arguments before the function sees them, which is not an error of the function: where the output
+    alone tells of autocast, and by the strict rules always, the bench gets them rounded.
     """
     dtypes = list(dict.fromkeys(tensor.dtype for tensor in given if tensor.dtype in _RAISED))
     if len(dtypes) > 1:
-        return Precision(name, True, next(dtype for dtype in dtypes if dtype is not torch.float32))
+        narrow = next(dtype for dtype in dtypes if dtype is not torch.float32)
+        return Precision(name, True, narrow, is_strict and _dtype_of(recorded_output) is narrow)
     autocast = _dtype_of(recorded_output)
     if not dtypes or autocast == dtypes[0] or autocast is torch.float32:
         # Of float16 and a float32 output, the call itself made the difference: autocast has nothing to raise to.
         autocast = None
-    return Precision(name, False, autocast)
+    return Precision(name, False, autocast, autocast is not None)
 
 
 def _dtype_of(description: Any) -> Optional[torch.dtype]:
