@@ -1,4 +1,4 @@
-"""The ``msprobe`` command: hands the command line over to Rust, unless operators of a framework are to be run."""
+"""The ``msprobe`` command: hands the command line over to Rust, unless it runs operators of a framework."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Collects a dump of one small model: ``collect.py MODEL DTYPE TASK DIRECTORY``. A process of its own each time."""
+"""Collects a dump of one small model, in a process of its own: ``collect.py MODEL DTYPE TASK DIRECTORY``."""
 
 from __future__ import annotations
 
@@ -48,9 +48,7 @@ def picture(model: Any, size: int) -> Callable[[], Any]:
 
 
 def gpt2() -> tuple[Any, Callable[[], Any]]:
-    model = GPT2LMHeadModel(
-        GPT2Config(vocab_size=VOCABULARY, n_positions=32, n_embd=32, n_layer=2, n_head=2)
-    )
+    model = GPT2LMHeadModel(GPT2Config(vocab_size=VOCABULARY, n_positions=32, n_embd=32, n_layer=2, n_head=2))
     return model, text(model)
 
 
@@ -145,4 +143,4 @@ def main(name: str, dtype: str, task: str, directory: str, seed: int = 1234) -> 
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:5])
+    main(sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4])

@@ -1,14 +1,14 @@
 """Operators that are wrong on purpose on the device, and right on the bench.
 
-Both sides run on the CPU here, so a fault is switched by dtype: it is in what computes in the dtype of the dump, and
-not in what computes in the raised one. That is where a wrong kernel is, too.
+Both sides run on the CPU here, so a fault is switched by dtype: it is in what computes in the dtype of the
+dump, and not in what computes in the raised one. That is where a wrong kernel is, too.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Callable, NamedTuple, Optional
+from typing import Any, Callable, NamedTuple
 
 import torch
 from torch import Tensor
@@ -27,7 +27,7 @@ class Fault(NamedTuple):
     args: Sequence[Any]
     wrong: Wrong
     kwargs: Mapping[str, Any] = {}
-    gradient: Optional[Mapping[str, Any]] = None
+    gradient: Mapping[str, Any] | None = None
     direction: str = "forward"
 
 
@@ -71,7 +71,7 @@ def backward_as(forward: Callable[..., Tensor], backward: Callable[..., Tensor])
     """The right result with a gradient of its own for the first argument."""
 
     def call(_original: Wrong, x: Tensor, *rest: Any, **more: Any) -> Tensor:
-        class Function(torch.autograd.Function):
+        class Function(torch.autograd.Function):  # type: ignore[misc]
             @staticmethod
             def forward(context: Any, given: Tensor) -> Tensor:
                 context.save_for_backward(given)
@@ -139,7 +139,7 @@ def softmax_gradient(x: Tensor, gradient: Tensor) -> Tensor:
     return gradient * torch.softmax(x, -1)
 
 
-GRADIENT = {"gradient": tensor(8, 16), "direction": "backward"}
+GRADIENT = tensor(8, 16)
 
 FAULTS = [
     Fault(
@@ -232,42 +232,48 @@ FAULTS = [
         "Functional.silu",
         [tensor(8, 16, grad=True)],
         backward_as(F.silu, silu_gradient),
-        **GRADIENT,
+        gradient=GRADIENT,
+        direction="backward",
     ),
     Fault(
         "relu_gradient_of_negatives",
         "Functional.relu",
         [tensor(8, 16, grad=True)],
         backward_as(F.relu, lambda x, gradient: gradient),
-        **GRADIENT,
+        gradient=GRADIENT,
+        direction="backward",
     ),
     Fault(
         "softmax_gradient_without_sum",
         "Functional.softmax",
         [tensor(8, 16, grad=True), number(-1)],
         backward_as(F.softmax, softmax_gradient),
-        **GRADIENT,
+        gradient=GRADIENT,
+        direction="backward",
     ),
     Fault(
         "tanh_gradient_sign",
         "Torch.tanh",
         [tensor(8, 16, grad=True)],
         backward_as(torch.tanh, lambda x, gradient: gradient * (torch.tanh(x).square() - 1)),
-        **GRADIENT,
+        gradient=GRADIENT,
+        direction="backward",
     ),
     Fault(
         "sqrt_gradient_factor",
         "Torch.sqrt",
         [tensor(8, 16, low=0.5, high=2.0, grad=True)],
         backward_as(torch.sqrt, lambda x, gradient: gradient / torch.sqrt(x)),
-        **GRADIENT,
+        gradient=GRADIENT,
+        direction="backward",
     ),
     Fault(
         "gradient_is_zero",
         "Torch.square",
         [tensor(8, 16, grad=True)],
         backward_as(torch.square, lambda x, gradient: torch.zeros_like(x)),
-        **GRADIENT,
+        gradient=GRADIENT,
+        direction="backward",
     ),
     Fault(
         "sum_of_nothing_is_nan",
@@ -471,7 +477,5 @@ def installed(fault: Fault) -> tuple[Any, str, Any]:
 
 def _flat(values: Any) -> list[Any]:
     return [
-        leaf
-        for value in values
-        for leaf in (_flat(value) if isinstance(value, (list, tuple)) else [value])
+        leaf for value in values for leaf in (_flat(value) if isinstance(value, (list, tuple)) else [value])
     ]

@@ -46,7 +46,9 @@ def command(*arguments: Any, cwd: Path, timeout: float = 300.0, **environment: s
     return Finished(ended.returncode, ended.stdout, ended.stderr)
 
 
-def run_ut(*arguments: Any, cwd: Path, name: str = "run_ut", framework: str = "pytorch", **more: Any) -> Finished:
+def run_ut(
+    *arguments: Any, cwd: Path, name: str = "run_ut", framework: str = "pytorch", **more: Any
+) -> Finished:
     return command("-f", framework, name, *arguments, cwd=cwd, **more)
 
 

@@ -16,8 +16,25 @@ from msprobe.core.precheck.settings import read_settings
 from tests.python.precheck.faults import number, tensor
 from tests.python.precheck.running import ROOT, rows_of, run_ut, tables, write_dump
 
-RUN_UT_FLAGS = """-h --help -api_info --api_info_file -o --out_path -save_error_data -j --jit_compile -d --device
--csv_path --result_csv_path -f --filter_api -config --config_path""".split()
+RUN_UT_FLAGS = [
+    "-h",
+    "--help",
+    "-api_info",
+    "--api_info_file",
+    "-o",
+    "--out_path",
+    "-save_error_data",
+    "-j",
+    "--jit_compile",
+    "-d",
+    "--device",
+    "-csv_path",
+    "--result_csv_path",
+    "-f",
+    "--filter_api",
+    "-config",
+    "--config_path",
+]
 OWN_FLAGS = ["--strict", "--import"]
 CPU = ("-d", "cpu")
 
@@ -41,7 +58,12 @@ NAMES = [key.removesuffix(".forward") for key in SOME if key.endswith(".forward"
 def test_flags_of_the_help(tmp_path: Path) -> None:
     ended = run_ut("-h", cwd=tmp_path)
     assert ended.code == 0
-    flags = {word.strip("[],") for line in ended.out.splitlines() for word in line.split() if word.startswith(("-", "[-"))}
+    flags = {
+        word.strip("[],")
+        for line in ended.out.splitlines()
+        for word in line.split()
+        if word.startswith(("-", "[-"))
+    }
     assert flags == {*RUN_UT_FLAGS, *OWN_FLAGS}
     for name in ("acc_check", "multi_run_ut", "multi_acc_check", "run_overflow_check"):
         assert run_ut("-h", cwd=tmp_path, name=name).code == 0
@@ -85,7 +107,10 @@ def test_wrong_usage(arguments: list[str], text: str, tmp_path: Path) -> None:
         ({"rank_list": 1}, "rank_list must be a list"),
         ({"rank_list": ["1"]}, "All elements in rank_list must be integers"),
         ({"is_online": True, "host": "nowhere", "port": 1}, "host: nowhere is invalid."),
-        ({"is_online": True, "host": "127.0.0.1", "port": 70000}, "port: 70000 is invalid, port range 0-65535."),
+        (
+            {"is_online": True, "host": "127.0.0.1", "port": 70000},
+            "port: 70000 is invalid, port range 0-65535.",
+        ),
     ],
 )
 def test_wrong_settings(section: dict[str, Any], text: str, tmp_path: Path) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import torch
 from msprobe import _native
 from msprobe.pytorch.api_accuracy_checker.run_ut import run_overflow_check as overflow
 from msprobe.pytorch.api_accuracy_checker.run_ut.multi_run_ut import split_json_file
+from msprobe.pytorch.precheck import functions
 from tests.python.precheck.running import GOLDEN, Tables, rows_of, run_ut, tables
 
 SPACE = " "
@@ -65,7 +68,9 @@ def error_files(directory: Path) -> list[str]:
 
 def test_real_inputs(tmp_path: Path) -> None:
     case = GOLDEN / "run_ut_real_data"
-    ended = run_ut("-api_info", case / "dump" / "dump.json", "-o", "out", "-save_error_data", "-d", "cpu", cwd=tmp_path)
+    ended = run_ut(
+        "-api_info", case / "dump" / "dump.json", "-o", "out", "-save_error_data", "-d", "cpu", cwd=tmp_path
+    )
     assert ended.code == 1, ended
     same_tables(tables(tmp_path / "out"), case / "expected", about_equal)
     expected = (case / "expected" / "error_data_files.txt").read_text().split()
@@ -78,7 +83,9 @@ def test_real_inputs(tmp_path: Path) -> None:
 
 def test_inputs_of_statistics(tmp_path: Path) -> None:
     case = GOLDEN / "run_ut_statistics"
-    ended = run_ut("-api_info", case / "dump.json", "-o", "out", "-save_error_data", "-d", "cpu", cwd=tmp_path)
+    ended = run_ut(
+        "-api_info", case / "dump.json", "-o", "out", "-save_error_data", "-d", "cpu", cwd=tmp_path
+    )
     assert ended.code == 1, ended
     same_tables(tables(tmp_path / "out"), case / "expected", of_like_size)
     expected = (case / "expected" / "error_data_files.txt").read_text().split()
@@ -111,37 +118,34 @@ def test_filter_and_split(tmp_path: Path) -> None:
         parts, total = split_json_file(str(dump), int(count), is_filtered == "True")
         assert total == want["total"]
         assert [
-            {"name": Path(part).name, "keys": list(json.loads(Path(part).read_text())["data"])} for part in parts
+            {"name": Path(part).name, "keys": list(json.loads(Path(part).read_text())["data"])}
+            for part in parts
         ] == want["files"]
         for part in parts:
             Path(part).unlink()
 
 
-class StandIn:
-    """The device of the recorded case: the CPU, with other results of three functions."""
-
-    CHANGES = {
-        "exp": lambda x: torch.nan_to_num(x),
-        "div": lambda x: torch.nan_to_num(x),
-        "tanh": lambda x: x * math.inf,
-    }
+STAND_IN: dict[str, Callable[[Any], Any]] = {
+    "exp": torch.nan_to_num,
+    "div": torch.nan_to_num,
+    "tanh": lambda x: x * math.inf,
+}
+"""The device of the recorded case: the CPU, with other results of three functions."""
 
 
 def test_overflow_check(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from msprobe.pytorch.precheck import execute
-
-    find = execute.find_device_function
+    find = functions.find_device_function
 
     def on_stand_in(kind: str, name: str, device: str) -> Any:
         function = find(kind, name, device)
-        change = StandIn.CHANGES.get(name)
-        return function if change is None else lambda *args, **kwargs: change(function(*args, **kwargs))
+        change = STAND_IN.get(name)
+        if function is None or change is None:
+            return function
+        return lambda *args, **kwargs: change(function(*args, **kwargs))
 
-    monkeypatch.setattr(execute, "find_device_function", on_stand_in)
-    import argparse
-
+    monkeypatch.setattr("msprobe.pytorch.precheck.execute.find_device_function", on_stand_in)
     parser = argparse.ArgumentParser()
     overflow._run_overflow_check_parser(parser)
     case = GOLDEN / "overflow_check"

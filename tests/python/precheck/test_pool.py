@@ -105,7 +105,9 @@ def test_no_process_outlives_the_run(number: signal.Signals, tmp_path: Path) -> 
     trace = tmp_path / "trace"
     code = INTERRUPTED.format(factory=f"{FAKES}:make", trace=str(trace))
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)])}
-    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment)
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment
+    )
     wait_for(lambda: trace.exists() and len(trace.read_text().splitlines()) == 3)
     child = int(trace.read_text().splitlines()[-1].split()[2])
     parent.send_signal(number)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Sequence
-from typing import Any, Optional, Union
+from typing import Any, Union
 
 DeviceChoice = Union[int, str]
 
@@ -30,8 +30,8 @@ class UniqueDevices(argparse.Action):
         self,
         parser: argparse.ArgumentParser,
         namespace: argparse.Namespace,
-        values: Union[str, Sequence[Any], None],
-        option_string: Optional[str] = None,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
     ) -> None:
         devices = list(values or [])
         if len(set(devices)) != len(devices):
@@ -92,7 +92,8 @@ def add_extras(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--strict",
         action="store_true",
-        help="judge by the corrected rules: the worst output decides, equal NaN and Inf agree (see docs/precheck.md)",
+        help="judge by the corrected rules: the worst output decides, equal NaN and Inf agree "
+        "(see docs/precheck.md)",
     )
     parser.add_argument(
         "--import",

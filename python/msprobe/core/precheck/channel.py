@@ -1,11 +1,11 @@
-"""Messages between the process that hands out operators and those that run them: JSON texts of known length."""
+"""Messages between who hands out operators and the processes that run them: JSON of known length."""
 
 from __future__ import annotations
 
 import json
 import socket
 import struct
-from typing import Any, Optional
+from typing import Any
 
 _LENGTH = struct.Struct(">I")
 MAX_BYTES = 1 << 28
@@ -25,7 +25,7 @@ class Channel:
         data = json.dumps(message).encode()
         self._end.sendall(_LENGTH.pack(len(data)) + data)
 
-    def receive(self) -> Optional[Any]:
+    def receive(self) -> Any | None:
         """The next message; None where the other end is gone."""
         try:
             header = self._exactly(_LENGTH.size)
@@ -37,7 +37,7 @@ class Channel:
             return None
         return None if data is None else json.loads(data)
 
-    def _exactly(self, count: int) -> Optional[bytes]:
+    def _exactly(self, count: int) -> bytes | None:
         parts = bytearray()
         while len(parts) < count:
             part = self._end.recv(min(count - len(parts), 1 << 16))

@@ -6,7 +6,7 @@ import argparse
 import importlib
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 ALIASES = {"acc_check": "run_ut", "multi_acc_check": "multi_run_ut"}
 _RUN_UT = "msprobe.{}.api_accuracy_checker.run_ut"
@@ -45,7 +45,7 @@ class PythonCommand(NamedTuple):
     rest: list[str]
 
 
-def python_command(argv: Sequence[str]) -> Optional[PythonCommand]:
+def python_command(argv: Sequence[str]) -> PythonCommand | None:
     """The command of a command line without the program, if it is one of these."""
     words = list(argv)
     if len(words) >= 3 and words[0] in ("-f", "--framework"):

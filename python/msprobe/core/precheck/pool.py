@@ -1,11 +1,12 @@
 """Operators run by several processes: who is free takes the next one.
 
-An operator that crashes its process, hangs or takes all memory costs itself: its process is replaced, and it is
-told of. What was done before an interruption is kept, because each outcome is handed on as it comes.
+An operator that crashes its process, hangs or takes all memory costs itself: its process is replaced, and
+it is told of. What was done before an interruption is kept: each outcome is handed on as it comes.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import selectors
 import signal
@@ -16,7 +17,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Callable, Optional
+from typing import Any, Callable
 
 from msprobe.core.common.log import logger
 from msprobe.core.precheck.channel import Channel
@@ -28,7 +29,7 @@ _END_SECS = 5.0
 
 @dataclass
 class Job:
-    """What a worker is told at its start: a function ``module:name`` that makes a checker, and its arguments."""
+    """What a worker is told first: a function ``module:name`` that makes a checker, and its arguments."""
 
     factory: str
     options: dict[str, Any]
@@ -53,7 +54,7 @@ class Worker:
         ours, theirs = socket.socketpair()
         self.device = device
         self.is_ready = False
-        self.position: Optional[int] = None
+        self.position: int | None = None
         self.since = time.monotonic()
         self.channel = Channel(ours)
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
@@ -64,11 +65,9 @@ class Worker:
                 stdin=subprocess.DEVNULL,
                 env=environment,
             )
-        try:
+        # One that ended at once is found out by whoever waits for it.
+        with contextlib.suppress(OSError):
             self.channel.send({"factory": job.factory, "options": {**job.options, "device": device}})
-        except OSError:
-            # It ended at once; whoever waits for it is told so.
-            pass
 
     def give(self, position: int) -> bool:
         """Has it run an operator; false where it is gone."""
@@ -121,9 +120,7 @@ class Pool:
         self._workers.append(worker)
         self._selector.register(worker.channel, selectors.EVENT_READ, worker)
 
-    def _hear(
-        self, worker: Worker, todo: deque[int], take: Take, lose: Callable[[Lost], None]
-    ) -> None:
+    def _hear(self, worker: Worker, todo: deque[int], take: Take, lose: Callable[[Lost], None]) -> None:
         message = worker.channel.receive()
         if message is None:
             self._replace(worker, todo, lose, None)
@@ -158,7 +155,7 @@ class Pool:
             self._replace(worker, todo, lose, f"did not end within {self._timeout_secs:g} s and was given up")
 
     def _replace(
-        self, worker: Worker, todo: deque[int], lose: Callable[[Lost], None], reason: Optional[str]
+        self, worker: Worker, todo: deque[int], lose: Callable[[Lost], None], reason: str | None
     ) -> None:
         """Counts what a worker was at as lost and goes on with a new one."""
         self._forget(worker, is_over=reason is None)
@@ -186,7 +183,7 @@ class Pool:
         worker.end()
 
 
-def _how(code: Optional[int]) -> str:
+def _how(code: int | None) -> str:
     """How a process ended, in words."""
     if code is None or code >= 0:
         return f"with exit code {code}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Optional, Union
+from typing import Any
 
 from msprobe import _native
 from msprobe.core.precheck.arguments import add_paths, add_timeout
@@ -25,8 +25,8 @@ class _Devices(argparse.Action):
         self,
         parser: argparse.ArgumentParser,
         namespace: argparse.Namespace,
-        values: Union[str, Sequence[Any], None],
-        option_string: Optional[str] = None,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
     ) -> None:
         devices = list(values or [])
         for device in devices:
@@ -59,7 +59,7 @@ def _multi_run_ut_parser(parser: argparse.ArgumentParser) -> None:
     add_timeout(parser)
 
 
-def _begin(args: argparse.Namespace) -> tuple[_native.PrecheckPlan, _native.PrecheckTable, Optional[Path]]:
+def _begin(args: argparse.Namespace) -> tuple[_native.PrecheckPlan, _native.PrecheckTable, Path | None]:
     plan = _native.PrecheckPlan(check_dump_path(args.api_info_file), "mindspore")
     for level, text in plan.notes:
         getattr(logger, level)(text)

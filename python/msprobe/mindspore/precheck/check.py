@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 from msprobe import _native
 from msprobe.core.tensor import save_npy
@@ -26,7 +26,7 @@ class _Call(NamedTuple):
 class Checker:
     """Checks operators of one dump. MindSpore runs only where the dump has no outputs to look at."""
 
-    def __init__(self, plan: _native.PrecheckPlan, error_data: Optional[Path] = None) -> None:
+    def __init__(self, plan: _native.PrecheckPlan, error_data: Path | None = None) -> None:
         self._plan = plan
         self._data_dir = plan.data_dir
         self._error_data = error_data
@@ -36,10 +36,10 @@ class Checker:
     def check(self, position: int) -> _native.PrecheckOutcome:
         """Runs the operator in that place. Only what ends the process gets out of here."""
         case = self._plan.case(position)
-        forward: Optional[Pair] = None
-        backward: Optional[Pair] = None
-        forward_failure: Optional[str] = None
-        backward_failure: Optional[str] = None
+        forward: Pair | None = None
+        backward: Pair | None = None
+        forward_failure: str | None = None
+        backward_failure: str | None = None
         if case.forward is not None:
             try:
                 forward = self._forward(case) if case.skip is None else None
@@ -113,12 +113,14 @@ class Checker:
         """Outputs the dump has."""
         return flat(make_value(entry.get("output") or [], self._data_dir))
 
-    def _leaves(self, pair: Optional[Pair]) -> Optional[Pair]:
+    def _leaves(self, pair: Pair | None) -> Pair | None:
         if pair is None:
             return None
         bench, tested = pair
         if len(bench) != len(tested):
-            logger.warning(f"{len(bench)} outputs of PyTorch and {len(tested)} to be tested are paired by position")
+            logger.warning(
+                f"{len(bench)} outputs of PyTorch and {len(tested)} to be tested are paired by position"
+            )
         return [self._torch.leaf(leaf) for leaf in bench], [self._torch.leaf(leaf) for leaf in tested]
 
     @staticmethod
@@ -126,7 +128,7 @@ class Checker:
         logger.error(f"{full_name} {direction}: {error}")
         return str(error)
 
-    def _save(self, case: _native.PrecheckCase, forward: Optional[Pair], backward: Optional[Pair]) -> None:
+    def _save(self, case: _native.PrecheckCase, forward: Pair | None, backward: Pair | None) -> None:
         assert self._error_data is not None
         self._error_data.mkdir(mode=0o750, parents=True, exist_ok=True)
         stem = case.full_name

@@ -27,7 +27,7 @@ def flash_attention_score(
     input_layout: str = "BSH",
     sparse_mode: int = 0,
 ) -> Any:
-    """The result in the dtype of the query. What an NPU alone knows (``prefix``, packed lengths) takes no part."""
+    """The result in the dtype of the query. ``prefix`` and packed lengths take no part."""
     result, _, _ = npu_fusion_attention(
         query,
         key,

@@ -6,7 +6,8 @@ import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Callable
 
-from msprobe.mindspore.precheck.errors import ApiAccuracyCheckerException
+from msprobe.core.common.exceptions import ApiAccuracyCheckerException
+from msprobe.mindspore.precheck.errors import unsupported
 from msprobe.mindspore.precheck.values import MINDSPORE_NAMES, TORCH_NAMES, Array, DtypeName, map_arrays
 
 _MINDSPORE = {
@@ -22,7 +23,7 @@ def _attribute(owner: Any, name: str) -> Callable[..., Any]:
     for part in name.split("."):
         owner = getattr(owner, part, None)
         if owner is None:
-            raise ApiAccuracyCheckerException(ApiAccuracyCheckerException.API_WRONG)
+            raise ApiAccuracyCheckerException(ApiAccuracyCheckerException.ApiWrong)
     return owner  # type: ignore[no-any-return]
 
 
@@ -43,7 +44,7 @@ class TorchSide:
     def value(self, value: Any) -> Any:
         name = TORCH_NAMES.get(value.dtype if isinstance(value, Array) else value.name)
         if name is None:
-            raise ApiAccuracyCheckerException(ApiAccuracyCheckerException.UNSUPPORTED_TYPE, f"{value} of torch")
+            raise unsupported(f"{value} of torch")
         dtype = getattr(self._torch, name)
         if isinstance(value, DtypeName):
             return dtype
@@ -153,4 +154,3 @@ def flat(value: Any) -> list[Any]:
     if isinstance(value, (list, tuple)) and not isinstance(value, (Array, DtypeName)):
         return [leaf for item in value for leaf in flat(item)]
     return [value]
-

@@ -6,11 +6,12 @@ import math
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from msprobe.mindspore.precheck.errors import ApiAccuracyCheckerException, missing
+from msprobe.core.common.exceptions import ApiAccuracyCheckerException
+from msprobe.mindspore.precheck.errors import missing, unsupported
 
 SEED = 42
 """Of each tensor: those of equal shape and range have equal elements, as the recorded cases show."""
@@ -62,7 +63,7 @@ class DtypeName(NamedTuple):
     name: str
 
 
-def make_value(info: Any, data_dir: Optional[Path]) -> Any:
+def make_value(info: Any, data_dir: Path | None) -> Any:
     """A value as its record describes it. Tensors are read where the dump has them, and drawn otherwise."""
     if info is None:
         return None
@@ -82,16 +83,16 @@ def make_value(info: Any, data_dir: Optional[Path]) -> Any:
         return slice(*value)
     if kind == "mindspore.dtype":
         return DtypeName(_known(str(value)))
-    raise ApiAccuracyCheckerException(ApiAccuracyCheckerException.UNSUPPORTED_TYPE, str(kind))
+    raise unsupported(kind)
 
 
 def _known(dtype: str) -> str:
     if dtype not in _ARRAYS:
-        raise ApiAccuracyCheckerException(ApiAccuracyCheckerException.UNSUPPORTED_TYPE, dtype)
+        raise unsupported(dtype)
     return dtype
 
 
-def _tensor(info: Mapping[str, Any], data_dir: Optional[Path]) -> Array:
+def _tensor(info: Mapping[str, Any], data_dir: Path | None) -> Array:
     dtype = _known(str(_field(info, "dtype")))
     shape = tuple(_field(info, "shape"))
     if data_dir is not None:
@@ -110,7 +111,7 @@ def _read(data_dir: Path, name: str) -> Any:
     path = (data_dir / name).resolve()
     if not path.is_relative_to(data_dir.resolve()):
         raise ApiAccuracyCheckerException(
-            ApiAccuracyCheckerException.WRONG_VALUE, f"{path} does not lie in {data_dir}"
+            ApiAccuracyCheckerException.WrongValue, f"{path} does not lie in {data_dir}"
         )
     return np.load(path, allow_pickle=False)
 

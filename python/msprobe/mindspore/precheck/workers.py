@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
-from typing import Any, Callable, Optional
+from typing import Any, Callable
 
 from msprobe import _native
 from msprobe.mindspore.precheck.check import Checker
@@ -12,7 +12,7 @@ from msprobe.mindspore.precheck.check import Checker
 FACTORY = f"{__name__}:make_checker"
 
 
-def make_checker(api_info: str, device: int, error_data: Optional[str]) -> Callable[[int], str]:
+def make_checker(api_info: str, device: int, error_data: str | None) -> Callable[[int], str]:
     """A function from the place of an operator in the plan to its outcome as JSON."""
     plan = _native.PrecheckPlan(api_info, "mindspore")
     if plan.data_dir is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 import torch
 
@@ -27,7 +27,7 @@ class Checker:
         self,
         plan: _native.PrecheckPlan,
         device: torch.device,
-        error_data: Optional[Path] = None,
+        error_data: Path | None = None,
         is_strict: bool = False,
     ) -> None:
         self._plan = plan
@@ -72,7 +72,9 @@ class Checker:
         assert case.forward is not None
         forward = case.forward
         if repeatable.draws_random_numbers(case.kind, case.name):
-            raise ValueError(f"{case.name} gives random numbers, which are not the same on two devices. SKIP.")
+            raise ValueError(
+                f"{case.name} gives random numbers, which are not the same on two devices. SKIP."
+            )
         return self._executor.run(
             Case(
                 case.full_name,
@@ -89,8 +91,8 @@ class Checker:
 def _tell(full_name: str, name: str, error: Exception) -> None:
     if _HINT in str(error):
         logger.warning(
-            f"API {name} wants int64 where the dump has int32: {error}. It is skipped; int32 is converted for "
-            "cross_entropy only."
+            f"API {name} wants int64 where the dump has int32: {error}. It is skipped; int32 is converted "
+            "for cross_entropy only."
         )
     else:
         logger.error(f"Run {full_name} UT Error: {error}")
@@ -112,8 +114,8 @@ def _words(leaf: Any) -> str:
 def save_error_data(directory: Path, full_name: str, ran: Ran, keywords_apart: bool) -> None:
     """Writes inputs, outputs and gradients as ``.pt``. Every leaf has a number, only tensors have files.
 
-    Numbers of arguments by keyword begin at 0 as the others do, and so they take the place of these, unless they
-    are to be kept apart.
+    Numbers of arguments by keyword begin at 0 as the others do, and so they take the place of these, unless
+    they are to be kept apart.
     """
     directory.mkdir(mode=0o750, parents=True, exist_ok=True)
     keywords = list(ran.inputs.kwargs.values())

@@ -45,7 +45,7 @@ def choose_device(choice: DeviceChoice) -> torch.device:
         if name.startswith("npu"):
             importlib.import_module("torch_npu")
         device = torch.device(name)
-        module = getattr(torch, device.type, None)
+        module: Any = getattr(torch, device.type, None)
         if device.type != "cpu" and device.index is not None and hasattr(module, "set_device"):
             module.set_device(device)
         torch.empty(1, device=device)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, Callable, NamedTuple, Optional
+from typing import Any, Callable, NamedTuple
 
 import torch
 
@@ -31,7 +32,7 @@ class Case(NamedTuple):
     name: str
     seed: int
     forward: Mapping[str, Any]
-    backward: Optional[Mapping[str, Any]]
+    backward: Mapping[str, Any] | None
     backward_message: str
 
 
@@ -40,27 +41,25 @@ class Call(NamedTuple):
 
     args: list[Any]
     kwargs: dict[str, Any]
-    watched: list[Optional[torch.Tensor]]
+    watched: list[torch.Tensor | None]
 
 
 class Ran(NamedTuple):
     """What both sides gave: tensors are detached and on the CPU."""
 
     inputs: Inputs
-    gradient: Optional[torch.Tensor]
+    gradient: torch.Tensor | None
     bench: list[Any]
     device: list[Any]
-    bench_gradients: Optional[list[Any]]
-    device_gradients: Optional[list[Any]]
+    bench_gradients: list[Any] | None
+    device_gradients: list[Any] | None
     backward_message: str
 
 
 class Executor:
     """Runs APIs of one dump on one device."""
 
-    def __init__(
-        self, device: torch.device, data_dir: Optional[Path] = None, is_strict: bool = False
-    ) -> None:
+    def __init__(self, device: torch.device, data_dir: Path | None = None, is_strict: bool = False) -> None:
         self._device = device
         self._data_dir = data_dir
         self._is_strict = is_strict
@@ -106,7 +105,7 @@ class Executor:
             message,
         )
 
-    def run_as_recorded(self, case: Case) -> tuple[Optional[list[Any]], Optional[list[Any]]]:
+    def run_as_recorded(self, case: Case) -> tuple[list[Any] | None, list[Any] | None]:
         """Outputs of the CPU and of the device without any raising, or None for a type that is not run."""
         maker = InputMaker(case.name, case.seed, self._data_dir, False)
         inputs = maker.inputs(case.forward)
@@ -119,7 +118,9 @@ class Executor:
         as_they_are = Precision("type_as", False, None)
         with torch.no_grad():
             bench = _run(function, self._bench_call(inputs, as_they_are), case.seed)
-            device = self._run_device(device_function, self._device_call(inputs, case.name), as_they_are, case.seed)
+            device = self._run_device(
+                device_function, self._device_call(inputs, case.name), as_they_are, case.seed
+            )
         return _outputs(bench, case.name), _outputs(device, case.name)
 
     def _device_call(self, inputs: Inputs, name: str) -> Call:
@@ -140,10 +141,10 @@ class Executor:
         self,
         inputs: Inputs,
         copy: Callable[[torch.Tensor], torch.Tensor],
-        device: Optional[str],
+        device: str | None,
         is_plain: bool,
     ) -> Call:
-        watched: list[Optional[torch.Tensor]] = []
+        watched: list[torch.Tensor | None] = []
 
         def handed(tensor: torch.Tensor, is_watched: bool) -> torch.Tensor:
             leaf = copy(tensor)
@@ -152,7 +153,7 @@ class Executor:
                 watched.append(leaf if wants_gradient else None)
             return as_computed(leaf.requires_grad_(True)) if wants_gradient else leaf
 
-        args = [map_tensors(_placed(arg, device), lambda each: handed(each, True)) for arg in inputs.args]
+        args = [map_tensors(_placed(arg, device), partial(handed, is_watched=True)) for arg in inputs.args]
         kwargs = {}
         for key, value in inputs.kwargs.items():
             if isinstance(value, Device):
@@ -161,12 +162,10 @@ class Executor:
                 continue
             is_watched = self._is_strict and isinstance(value, torch.Tensor) and value.requires_grad
             value = value.detach() if key == "out" and isinstance(value, torch.Tensor) else value
-            kwargs[key] = map_tensors(value, lambda each, watch=is_watched: handed(each, watch))
+            kwargs[key] = map_tensors(value, partial(handed, is_watched=is_watched))
         return Call(args, kwargs, watched)
 
-    def _run_device(
-        self, function: Callable[..., Any], call: Call, precision: Precision, seed: int
-    ) -> Any:
+    def _run_device(self, function: Callable[..., Any], call: Call, precision: Precision, seed: int) -> Any:
         if precision.autocast is None:
             return _run(function, call, seed)
         with torch.autocast(device_type=self._device.type, dtype=precision.autocast):
@@ -174,12 +173,12 @@ class Executor:
 
 
 def as_computed(leaf: torch.Tensor) -> torch.Tensor:
-    """The leaf as the result of something, so that functions which write into it may be run with gradients."""
+    """The leaf as the result of something, so that functions which write into it may have gradients."""
     with torch.enable_grad():
         return leaf * 1
 
 
-def _placed(arg: Any, device: Optional[str]) -> Any:
+def _placed(arg: Any, device: str | None) -> Any:
     """An argument that names a device, on its side."""
     return (device or "cpu") if isinstance(arg, Device) else arg
 
@@ -198,7 +197,7 @@ def _first(recorded: Any) -> Any:
     return recorded[0] if isinstance(recorded, (list, tuple)) and recorded else None
 
 
-def _backward(output: Any, gradient: torch.Tensor, call: Call) -> list[Optional[torch.Tensor]]:
+def _backward(output: Any, gradient: torch.Tensor, call: Call) -> list[torch.Tensor | None]:
     """Gradients of the watched leaves; None where there is none."""
     if isinstance(output, (list, tuple)):
         output = output[0]
@@ -226,5 +225,5 @@ def as_leaf(value: Any) -> Any:
     return value
 
 
-def as_leaves(values: Optional[Sequence[Any]]) -> Optional[list[Any]]:
+def as_leaves(values: Sequence[Any] | None) -> list[Any] | None:
     return None if values is None else [as_leaf(value) for value in values]

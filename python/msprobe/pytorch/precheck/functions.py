@@ -6,7 +6,7 @@ import importlib
 import operator
 from functools import lru_cache
 from types import ModuleType
-from typing import Any, Callable, Optional
+from typing import Any, Callable
 
 import torch
 
@@ -46,8 +46,8 @@ def _owner(kind: str) -> Any:
     return {"Functional": torch.nn.functional, "Tensor": torch.Tensor, "Torch": torch}[kind]
 
 
-def find_function(kind: str, name: str) -> Optional[Function]:
-    """The function that runs on the CPU, and on every device without one of its own; None if it is not known."""
+def find_function(kind: str, name: str) -> Function | None:
+    """The function of the CPU and of each device without one of its own; None if it is not known."""
     if kind == "NPU":
         if name not in FUSED:
             raise ValueError(f"There is not bench function {name}")
@@ -61,7 +61,7 @@ def find_function(kind: str, name: str) -> Optional[Function]:
         return None
 
 
-def find_device_function(kind: str, name: str, device_type: str) -> Optional[Function]:
+def find_device_function(kind: str, name: str, device_type: str) -> Function | None:
     """The function that is tested."""
     bench = find_function(kind, name)
     if kind != "NPU" or device_type != "npu":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Callable, Optional
+from typing import Any, Callable
 
 import torch
 from torch import Tensor
@@ -14,7 +14,7 @@ from msprobe.pytorch.precheck.fused_attention import npu_fusion_attention
 _MASKED = -10000.0
 
 
-def npu_linear(x: Tensor, weight: Tensor, bias: Optional[Tensor] = None) -> Tensor:
+def npu_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return functional.linear(x, weight, bias)
 
 
@@ -76,14 +76,12 @@ def npu_group_norm_silu(
     x: Tensor, gamma: Tensor, beta: Tensor, group: int, eps: float = 1e-5
 ) -> tuple[Tensor, Tensor, Tensor]:
     batch, channels, height, width = x.shape
-    normal, mean, scale = torch.native_group_norm(
-        x, gamma, beta, batch, channels, height * width, group, eps
-    )
+    normal, mean, scale = torch.native_group_norm(x, gamma, beta, batch, channels, height * width, group, eps)
     return functional.silu(normal), mean, scale
 
 
 def npu_moe_gating_top_k_softmax(
-    x: Tensor, finished: Optional[Tensor] = None, k: int = 1
+    x: Tensor, finished: Tensor | None = None, k: int = 1
 ) -> tuple[Tensor, Tensor, Tensor]:
     rows, experts = x.shape[0], x.shape[-1]
     chances = torch.softmax(x.float(), -1).to(x.dtype)
@@ -124,13 +122,15 @@ def npu_apply_adam_w(
     beta2: float,
     eps: float,
     grad: Tensor,
-    max_grad_norm: Optional[Tensor] = None,
+    max_grad_norm: Tensor | None = None,
     amsgrad: bool = False,
     maximize: bool = False,
     out: Sequence[Tensor] = (),
 ) -> tuple[Tensor, Tensor, Tensor]:
     if amsgrad:
-        raise NotImplementedError("npu_apply_adam_w with amsgrad keeps a maximum that is not among its arguments")
+        raise NotImplementedError(
+            "npu_apply_adam_w with amsgrad keeps a maximum that is not among its arguments"
+        )
     value, momentum, variance = out
     grad = -grad if maximize else grad
     momentum = momentum * beta1 - (beta1 - 1) * grad

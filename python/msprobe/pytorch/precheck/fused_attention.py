@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -20,7 +20,7 @@ _TO_BNSD = {"BSND": (0, 2, 1, 3), "BNSD": (0, 1, 2, 3)}
 class _Mask(NamedTuple):
     """What decides which rows see which columns."""
 
-    given: Optional[Tensor]
+    given: Tensor | None
     sparse_mode: int
     pre_tokens: int
     next_tokens: int
@@ -33,10 +33,10 @@ def npu_fusion_attention(
     head_num: int,
     input_layout: str,
     *,
-    pse: Optional[Tensor] = None,
-    padding_mask: Optional[Tensor] = None,
-    atten_mask: Optional[Tensor] = None,
-    scale: Optional[float] = None,
+    pse: Tensor | None = None,
+    padding_mask: Tensor | None = None,
+    atten_mask: Tensor | None = None,
+    scale: float | None = None,
     keep_prob: float = 1.0,
     pre_tockens: int = _ALL_TOKENS,
     next_tockens: int = _ALL_TOKENS,
@@ -97,7 +97,7 @@ def _as_given(tensor: Tensor, layout: str) -> Tensor:
     return tensor.transpose(0, 1) if layout == "SBH" else tensor
 
 
-def _hidden(mask: _Mask, scores: Tensor) -> Optional[Tensor]:
+def _hidden(mask: _Mask, scores: Tensor) -> Tensor | None:
     """True where a row does not see a column."""
     if mask.given is not None and mask.sparse_mode in (0, 1):
         return mask.given.to(torch.bool)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Callable, NamedTuple, Optional
+from typing import Any, Callable, NamedTuple
 
 import torch
 
@@ -44,7 +44,7 @@ class InputMaker:
     """Makes the values of one API in the order in which they stand."""
 
     def __init__(
-        self, name: str, seed: int, data_dir: Optional[Path] = None, needs_gradients: bool = True
+        self, name: str, seed: int, data_dir: Path | None = None, needs_gradients: bool = True
     ) -> None:
         self._name = name
         self._data_dir = data_dir
@@ -64,7 +64,9 @@ class InputMaker:
         """The gradient of the output."""
         made = self._value(backward["input"][0], 0)
         if not isinstance(made, torch.Tensor):
-            raise TypeError(f"the gradient of the output is recorded as {type(made).__name__}, not as a tensor")
+            raise TypeError(
+                f"the gradient of the output is recorded as {type(made).__name__}, not as a tensor"
+            )
         return made.detach()
 
     def value(self, info: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 import torch
 
@@ -21,7 +21,7 @@ class Precision(NamedTuple):
 
     name: str
     is_mixed: bool
-    autocast: Optional[torch.dtype]
+    autocast: torch.dtype | None
     is_lowered: bool = False
     """Whether the bench computes with what autocast leaves of the arguments."""
 
@@ -56,9 +56,9 @@ def plan_precision(
 ) -> Precision:
     """What the dtypes of the arguments, and that of the output in the dump, ask for.
 
-    Several float dtypes, or an output of another one than the arguments, come from training under autocast. It
-    rounds the arguments before the function sees them, which is not an error of the function: where the output
-    alone tells of autocast, and by the strict rules always, the bench gets them rounded.
+    Several float dtypes, or an output of another one than the arguments, come from training under autocast.
+    It rounds the arguments before the function sees them, which is not an error of the function: where the
+    output alone tells of autocast, and by the strict rules always, the bench gets them rounded.
     """
     dtypes = list(dict.fromkeys(tensor.dtype for tensor in given if tensor.dtype in _RAISED))
     if len(dtypes) > 1:
@@ -66,12 +66,12 @@ def plan_precision(
         return Precision(name, True, narrow, is_strict and _dtype_of(recorded_output) is narrow)
     autocast = _dtype_of(recorded_output)
     if not dtypes or autocast == dtypes[0] or autocast is torch.float32:
-        # Of float16 and a float32 output, the call itself made the difference: autocast has nothing to raise to.
+        # Of float16 and a float32 output, the call itself made the difference.
         autocast = None
     return Precision(name, False, autocast, autocast is not None)
 
 
-def _dtype_of(description: Any) -> Optional[torch.dtype]:
+def _dtype_of(description: Any) -> torch.dtype | None:
     """The float dtype of a described tensor."""
     text = description.get("dtype") if isinstance(description, dict) else None
     return next((dtype for dtype in _RAISED if str(dtype) == text), None)

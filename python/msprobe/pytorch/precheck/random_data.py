@@ -1,7 +1,7 @@
 """Tensors made of what a dump tells of them: dtype, shape, smallest and largest element.
 
-Elements lie evenly between both. The first and the last of them are the extremes themselves, so that the range,
-an infinity and a NaN of the recorded tensor are in the made one too.
+Elements lie evenly between both. The first and the last of them are the extremes themselves, so that the
+range, an infinity and a NaN of the recorded tensor are in the made one too.
 """
 
 from __future__ import annotations

@@ -19,12 +19,36 @@ _NUMPY_SEEDS = 1 << 32
 _DROPOUT_PLACE = 4
 
 DRAWS = frozenset(
-    """bernoulli bernoulli_ multinomial normal normal_ uniform_ random_ exponential_ geometric_ cauchy_ log_normal_
-    poisson rand rand_like randn randn_like randint randint_like randperm rrelu rrelu_ gumbel_softmax
-    fractional_max_pool2d fractional_max_pool3d fractional_max_pool2d_with_indices
-    fractional_max_pool3d_with_indices""".split()
+    [
+        "bernoulli",
+        "bernoulli_",
+        "multinomial",
+        "normal",
+        "normal_",
+        "uniform_",
+        "random_",
+        "exponential_",
+        "geometric_",
+        "cauchy_",
+        "log_normal_",
+        "poisson",
+        "rand",
+        "rand_like",
+        "randn",
+        "randn_like",
+        "randint",
+        "randint_like",
+        "randperm",
+        "rrelu",
+        "rrelu_",
+        "gumbel_softmax",
+        "fractional_max_pool2d",
+        "fractional_max_pool3d",
+        "fractional_max_pool2d_with_indices",
+        "fractional_max_pool3d_with_indices",
+    ]
 )
-"""Functions whose result is made of random numbers of the device's own: there is nothing to compare it with."""
+"""Functions whose result is random numbers of the device's own: there is nothing to compare it with."""
 
 
 def draws_random_numbers(kind: str, name: str) -> bool:
@@ -77,7 +101,11 @@ def keeping_all_attention(original: Function) -> Function:
     @wraps(original)
     def function(*args: Any, **kwargs: Any) -> Any:
         kwargs.pop("dropout_p", None)
-        return original(*args[:_DROPOUT_PLACE], *((0.0,) if len(args) > _DROPOUT_PLACE else ()),
-                        *args[_DROPOUT_PLACE + 1 :], **kwargs)
+        return original(
+            *args[:_DROPOUT_PLACE],
+            *((0.0,) if len(args) > _DROPOUT_PLACE else ()),
+            *args[_DROPOUT_PLACE + 1 :],
+            **kwargs,
+        )
 
     return function

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Callable, Optional
+from typing import Callable
 
 from msprobe import _native
 from msprobe.core.precheck.arguments import DeviceChoice
@@ -22,11 +22,11 @@ def make_checker(
     filter_api: bool,
     white_list: Sequence[str],
     black_list: Sequence[str],
-    error_data: Optional[str],
+    error_data: str | None,
     is_strict: bool,
     jit_compile: bool,
     imports: Sequence[str],
-    threads: Optional[int],
+    threads: int | None,
 ) -> Callable[[int], str]:
     """A function from the place of an operator in the plan to its outcome as JSON."""
     import torch

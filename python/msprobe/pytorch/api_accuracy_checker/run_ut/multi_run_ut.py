@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 from msprobe import _native
 from msprobe.core.precheck.arguments import DeviceChoice, add_timeout
@@ -107,7 +107,7 @@ def _interrupt(_number: int, _frame: Any) -> None:
     raise KeyboardInterrupt
 
 
-def _options(config: Config, error_data: Optional[Path]) -> dict[str, Any]:
+def _options(config: Config, error_data: Path | None) -> dict[str, Any]:
     args, settings = config.args, config.settings
     # Processes share the cores, or they would wait for each other.
     threads = max(1, len(os.sched_getaffinity(0)) // len(config.devices))
@@ -134,7 +134,7 @@ def split_json_file(input_file: str, num_splits: int, filter_api: bool) -> tuple
     return [str(part) for part in parts], len(plan)
 
 
-def main(argv: Optional[Sequence[str]] = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Reads the command line and runs."""
     parser = argparse.ArgumentParser(prog="multi_run_ut", description=__doc__)
     _multi_run_ut_parser(parser)

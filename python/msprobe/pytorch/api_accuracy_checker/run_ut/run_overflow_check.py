@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
-from typing import Any, Optional
+from typing import Any
 
 from msprobe import _native
 from msprobe.core.precheck.arguments import add_extras, device_choice
@@ -30,7 +30,12 @@ def _run_overflow_check_parser(parser: argparse.ArgumentParser) -> None:
         help="dump.json whose operators are run",
     )
     parser.add_argument(
-        "-j", "--jit_compile", dest="jit_compile", default="", metavar="TEXT", help="any text: compile operators (NPU)"
+        "-j",
+        "--jit_compile",
+        dest="jit_compile",
+        default="",
+        metavar="TEXT",
+        help="any text: compile operators (NPU)",
     )
     parser.add_argument(
         "-d",
@@ -89,7 +94,7 @@ def _check_one(case: _native.PrecheckCase, executor: Executor, is_strict: bool) 
     )
 
 
-def _run_overflow_check(parser: Optional[argparse.ArgumentParser] = None) -> int:
+def _run_overflow_check(parser: argparse.ArgumentParser | None = None) -> int:
     """Reads the command line and runs."""
     parser = parser or argparse.ArgumentParser(prog="run_overflow_check", description=__doc__)
     _run_overflow_check_parser(parser)

@@ -6,7 +6,6 @@ import argparse
 import importlib
 import sys
 from pathlib import Path
-from typing import Optional
 
 from msprobe import _native
 from msprobe.core.precheck.arguments import UniqueDevices, add_extras, add_paths, device_choice
@@ -35,8 +34,8 @@ def _run_ut_parser(parser: argparse.ArgumentParser) -> None:
         default=[0],
         action=UniqueDevices,
         metavar="DEVICE",
-        help="number of a device of the kind that is there (npu, cuda, another accelerator, cpu, in this order), "
-        "or a name such as cpu or cuda:1 (default: 0)",
+        help="number of a device of the kind that is there (npu, cuda, another accelerator, cpu, in this "
+        "order), or a name such as cpu or cuda:1 (default: 0)",
     )
     parser.add_argument(
         "-f",
@@ -95,7 +94,7 @@ def make_plan(args: argparse.Namespace, settings: Settings) -> _native.PrecheckP
     return plan
 
 
-def error_data_directory(args: argparse.Namespace, settings: Settings, stamp: str) -> Optional[Path]:
+def error_data_directory(args: argparse.Namespace, settings: Settings, stamp: str) -> Path | None:
     """Where data of errors goes, if it is kept."""
     return Path(settings.error_data_path) / f"ut_error_data{stamp}" if args.save_error_data else None
 
@@ -108,7 +107,7 @@ def tell_end(text: str, files: list[Path]) -> None:
         logger.info(f"written: {file}")
 
 
-def _run_ut(parser: Optional[argparse.ArgumentParser] = None) -> int:
+def _run_ut(parser: argparse.ArgumentParser | None = None) -> int:
     """Reads the command line and runs."""
     parser = parser or argparse.ArgumentParser(prog="run_ut", description=__doc__)
     _run_ut_parser(parser)
