@@ -115,7 +115,7 @@ class Executor:
         device_function = find_device_function(case.kind, case.name, self._device.type)
         if function is None or device_function is None:
             raise TypeError("'NoneType' object is not callable")
-        as_they_are = Precision("type_as", False, None)
+        as_they_are = Precision(case.name, False, None, is_raised=False)
         with torch.no_grad():
             bench = _run(function, self._bench_call(inputs, as_they_are), case.seed)
             device = self._run_device(

@@ -24,6 +24,8 @@ class Precision(NamedTuple):
     autocast: torch.dtype | None
     is_lowered: bool = False
     """Whether the bench computes with what autocast leaves of the arguments."""
+    is_raised: bool = True
+    """Whether the bench computes in more than the recorded dtypes."""
 
     def as_given(self, tensor: torch.Tensor) -> torch.Tensor:
         """The argument as the device's function sees it, as far as the bench is to know."""
@@ -40,7 +42,7 @@ class Precision(NamedTuple):
 
     def raised(self, dtype: torch.dtype) -> torch.dtype:
         """What the bench has in place of ``dtype``."""
-        if dtype not in _RAISED or self.name in _AS_THEY_ARE:
+        if not self.is_raised or dtype not in _RAISED or self.name in _AS_THEY_ARE:
             return dtype
         if dtype is torch.float32 and self.name in _SINGLE_STAYS:
             return dtype
