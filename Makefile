@@ -94,6 +94,7 @@ test-python: target/debug/msprobe $(VENV)/.package-test $(VENV)/.trl ## Python t
 
 test-mindspore: target/debug/msprobe $(MINDSPORE)/.package ## Python tests against real MindSpore, in PyNative mode on CPU
 	$(call say,python tests with MindSpore)
+	TORCH_SITE=$(firstword $(wildcard $(CURDIR)/$(VENV)/lib/python*/site-packages)) \
 	$(MINDSPORE)/bin/python -m pytest -q -n auto --dist loadfile --junitxml=$(MINDSPORE_REPORT) tests/python/mindspore
 
 test-install: target/quick-wheel/.built ## A wheel in a clean venv of every Python that is here, without any framework

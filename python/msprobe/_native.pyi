@@ -389,3 +389,196 @@ def compare_key_data(
     noise: Sequence[_Path],
     log: Callable[[str, str], None],
 ) -> str: ...
+
+# Pre-check of single operators. What goes wrong with files is raised as FileCheckException, RuntimeError or
+# ParseJsonException, as scripts know them.
+
+@final
+class PrecheckCase:
+    """One API of a dump that is to be checked: what was recorded of it, and what is decided before it runs."""
+
+    @property
+    def full_name(self) -> str:
+        """``Torch.exp.0``."""
+    @property
+    def kind(self) -> str:
+        """``Torch``; empty where the name has too few or too many segments."""
+    @property
+    def name(self) -> str:
+        """``exp``, or ``a.b`` of a name with four segments."""
+    @property
+    def seed(self) -> int:
+        """Of 63 bits, made of ``full_name`` alone: the same inputs whatever ran before."""
+    @property
+    def forward(self) -> dict[str, Any] | None:
+        """The forward entry as it stands in the dump; None if MindSpore recorded only a backward one."""
+    @property
+    def backward(self) -> dict[str, Any] | None:
+        """The backward entry."""
+    @property
+    def skip(self) -> str | None:
+        """Why it is not run at all, as the message of its rows says it."""
+    @property
+    def backward_message(self) -> str:
+        """Why its backward is not run, without the text about several outputs; empty if it is run.
+
+        Texts follow each other without a separator, so that of several outputs is appended to this."""
+    @property
+    def stack(self) -> list[str]:
+        """Lines of ``stack.json`` that called it, innermost first; empty if there are none."""
+
+@final
+class PrecheckPlan:
+    """The APIs of a dump in their order.
+
+    ``api_info`` is dump.json; ``api_names`` are black and white lists of bare names. ``filter_api`` leaves out APIs
+    whose arguments an earlier one had. Raises ParseJsonException for what is no dump and ValueError with the text
+    ``api name contains special characters, please check!`` for a name that could be code of a sheet.
+    """
+
+    def __new__(
+        cls,
+        api_info: _Path,
+        framework: Literal["pytorch", "mindspore"] = "pytorch",
+        filter_api: bool = False,
+        white_list: Sequence[str] = (),
+        black_list: Sequence[str] = (),
+    ) -> PrecheckPlan: ...
+    def __len__(self) -> int: ...
+    @property
+    def data_dir(self) -> Path | None:
+        """Where files of tensors are; None for a dump of statistics (also of MindSpore: task decides)."""
+    @property
+    def framework(self) -> str:
+        """What the dump was made with: pytorch, mindspore, mindtorch."""
+    @property
+    def notes(self) -> list[tuple[str, str]]:
+        """What is to be logged: method of a logger and text."""
+    def names(self) -> list[str]:
+        """Full names in order."""
+    def case(self, position: int) -> PrecheckCase: ...
+    def split(self, count: int) -> list[list[int]]:
+        """Positions in so many blocks as the files of ``multi_run_ut`` had them; the last takes the rest."""
+    def write_parts(self, count: int, directory: _Path) -> list[Path]:
+        """``temp_part{i}.json`` in the directory, each a block and all backward entries (for scripts)."""
+
+@final
+class PrecheckOutcome:
+    """What was found of one API: its rows. Small, and goes between processes as JSON."""
+
+    @property
+    def full_name(self) -> str: ...
+    @property
+    def forward(self) -> str:
+        """``pass``, ``Warning``, ``error``, ``SKIP`` or a space (MindSpore: an empty text)."""
+    @property
+    def backward(self) -> str: ...
+    @property
+    def wants_data_saved(self) -> bool:
+        """Whether its inputs and outputs are to be kept with ``-save_error_data``."""
+    def rows(self) -> tuple[list[str], list[list[str]]]:
+        """The row of the result and those of the details, as they are written."""
+    def to_json(self) -> str: ...
+    @staticmethod
+    def from_json(text: str) -> PrecheckOutcome: ...
+
+# A leaf is a ``Described`` (``describe(tensor)`` of a CPU tensor or numpy array), None, bool, int, float, str, or any
+# other object, of which only the type counts (a dict: its keys too).
+_Leaf = Any
+
+def precheck_compare(
+    full_name: str,
+    bench: Sequence[_Leaf],
+    device: Sequence[_Leaf],
+    bench_gradients: Sequence[_Leaf] | None = None,
+    device_gradients: Sequence[_Leaf] | None = None,
+    backward_message: str = "",
+    *,
+    precision: int = 14,
+    strict: bool = False,
+    notes: Mapping[str, Any] | None = None,
+) -> PrecheckOutcome:
+    """The outputs of one PyTorch API on the device against those of the bench.
+
+    Gradients are None where there was no backward run; ``backward_message`` then tells why, or is empty where none was
+    recorded. ``notes`` are facts for the page and the summary: ``inputs`` (texts such as ``float16(3, 4)``), ``place``
+    (line of the user's code), ``seconds``. Raises IndexError ``list index out of range`` where the device has fewer
+    outputs than the bench (with ``strict`` this is an error row instead).
+    """
+
+def precheck_skip(
+    full_name: str, message: str, *, failed: bool = False, notes: Mapping[str, Any] | None = None
+) -> PrecheckOutcome:
+    """The rows of a PyTorch API that was not run, or that raised. ``failed``: it crashed, hung or ran out of memory,
+    and is counted as an error in the summary though its rows say SKIP."""
+
+def precheck_compare_mindspore(
+    full_name: str,
+    forward: tuple[Sequence[_Leaf], Sequence[_Leaf]] | None,
+    backward: tuple[Sequence[_Leaf], Sequence[_Leaf]] | None,
+    forward_failure: str | None = None,
+    backward_failure: str | None = None,
+    *,
+    notes: Mapping[str, Any] | None = None,
+) -> PrecheckOutcome:
+    """Pairs of (bench, tested) leaves of a MindSpore API; a failure makes its direction SKIP. Leaves of bfloat16 may be
+    torch tensors. Python numbers are allowed: their type is what is shown."""
+
+@final
+class PrecheckTable:
+    """The two csv files of a check. Rows of one API are appended at once, under a lock, and never half: what an
+    interrupted run left of one is cut off when it is resumed.
+
+    ``resume`` is the result csv of an earlier run. Raises ValueError with the reference's text for a wrong name.
+    ``stamp`` is made of the clock where it is None.
+    """
+
+    def __new__(
+        cls,
+        out_path: _Path,
+        framework: Literal["pytorch", "mindspore"] = "pytorch",
+        resume: _Path | None = None,
+        stamp: str | None = None,
+    ) -> PrecheckTable: ...
+    @property
+    def result_path(self) -> Path: ...
+    @property
+    def details_path(self) -> Path: ...
+    @property
+    def stamp(self) -> str: ...
+    def is_done(self, full_name: str) -> bool: ...
+    def add(self, outcome: PrecheckOutcome) -> None: ...
+    def finish(
+        self, command: str, api_info: _Path, device: str, interrupted: bool = False
+    ) -> tuple[str, int, list[Path]]:
+        """Ends the run: the paragraph for people, the exit code, and the files (csv, page)."""
+
+# Which direction of a list of leaves overflows: max +inf, min -inf, or a NaN; None where a bool is among them.
+def precheck_overflows(leaves: Sequence[_Leaf]) -> bool | None: ...
+
+# Level (``info``, ``warning``, ``error``) and text of section 6 for an API that ran. ``strict``: "normal" only where
+# something overflowed.
+def precheck_overflow_message(
+    full_name: str,
+    bench: Sequence[_Leaf] | None,
+    device: Sequence[_Leaf] | None,
+    device_overflows: bool | None,
+    strict: bool = False,
+) -> tuple[str, str]: ...
+
+# The same for an exception that its run raised.
+def precheck_overflow_failure(full_name: str, error: str) -> tuple[str, str]: ...
+
+# Final compare of two checks; answers with the paragraph, the exit code and the files.
+def compare_prechecks(
+    npu_csv: _Path, gpu_csv: _Path, out_path: _Path, strict: bool, log: Callable[[str, str], None]
+) -> tuple[str, int, list[Path]]: ...
+
+# Writes the script of one operator and its data beside it; answers with the path of the script.
+def generate_operator_script(
+    config: _Path, out_path: _Path, framework: Literal["pytorch", "mindspore"], log: Callable[[str, str], None]
+) -> Path: ...
+
+# The bare name's standard: binary_consistency, absolute_threshold, ulp_compare, thousandth_threshold,
+# accumulative_error_compare, benchmark.
+def precheck_standard(name: str) -> str: ...

@@ -9,6 +9,7 @@ pub(crate) use crate::compare::{CompareArgs, MergeResultArgs};
 pub(crate) use crate::grad::GradArgs;
 pub(crate) use crate::graph::{GraphArgs, GraphVisualizeArgs};
 pub(crate) use crate::overflow::{NanAnalyzeArgs, OverflowCheckArgs};
+pub(crate) use crate::precheck::{ApiPrecisionCompareArgs, OpGenerateArgs, PythonArgs};
 pub(crate) use crate::rl::RlArgs;
 pub(crate) use crate::view::ViewArgs;
 
@@ -63,6 +64,19 @@ pub(crate) enum Command {
     OverflowCheck(OverflowCheckArgs),
     #[command(name = "code_mapping", visible_alias = "code-mapping")]
     CodeMapping(CodeMappingArgs),
+    #[command(name = "api_precision_compare", visible_alias = "api-precision-compare")]
+    ApiPrecisionCompare(ApiPrecisionCompareArgs),
+    #[command(name = "op_generate", visible_alias = "op-generate")]
+    OpGenerate(OpGenerateArgs),
+    /// Check the operators of a dump one by one on this machine's device (needs Python and the framework).
+    #[command(name = "run_ut", visible_alias = "acc_check")]
+    RunUt(PythonArgs),
+    /// The same with several processes (needs Python and the framework).
+    #[command(name = "multi_run_ut", visible_alias = "multi_acc_check")]
+    MultiRunUt(PythonArgs),
+    /// Tell overflows that a device makes from those that the CPU makes too (needs Python and PyTorch).
+    #[command(name = "run_overflow_check")]
+    RunOverflowCheck(PythonArgs),
     Inspect(InspectArgs),
     Diff(DiffArgs),
     View(ViewArgs),

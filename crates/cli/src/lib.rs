@@ -12,6 +12,7 @@ mod logging;
 mod missing;
 mod output;
 mod overflow;
+mod precheck;
 mod progress;
 mod rl;
 mod signals;
@@ -34,6 +35,16 @@ pub fn run_process(args: impl IntoIterator<Item = OsString>) -> Exit {
     run(args)
 }
 
+/// Runs a command line as [`run_process`] does in a process without Python: what needs one becomes that.
+pub fn run_binary(args: impl IntoIterator<Item = OsString>) -> Exit {
+    let args: Vec<OsString> = args.into_iter().collect();
+    if let Some(refusal) = precheck::hand_over(&args) {
+        report(&refusal.into());
+        return Exit::Failed;
+    }
+    run_process(args)
+}
+
 /// Runs a command line, the first argument being the program's name. Reports errors itself.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
     let args: Vec<OsString> = args.into_iter().collect();
@@ -45,7 +56,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
         report(&answer.into());
         return Exit::Failed;
     }
-    let cli = match Cli::try_parse_from(graph::spell_out(compare::spell_out(args))) {
+    let cli = match Cli::try_parse_from(precheck::spell_out(graph::spell_out(compare::spell_out(args)))) {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version arrive here too, with exit code 0. A closed pipe is no failure.
@@ -67,6 +78,11 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Inspect(args) => inspect::run(&args),
         Command::Diff(args) => diff::run(&args),
         Command::View(args) => view::run(&args),
+        Command::ApiPrecisionCompare(args) => precheck::api_precision_compare(&args),
+        Command::OpGenerate(args) => precheck::op_generate(cli.framework, &args),
+        Command::RunUt(args) | Command::MultiRunUt(args) | Command::RunOverflowCheck(args) => {
+            Err(precheck::in_python_only(&args))
+        }
     };
     match result {
         Ok(exit) => exit,

@@ -6,5 +6,5 @@
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> std::process::ExitCode {
-    msprobe_cli::run_process(std::env::args_os()).into()
+    msprobe_cli::run_binary(std::env::args_os()).into()
 }

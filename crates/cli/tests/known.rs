@@ -26,22 +26,10 @@ fn write_dump(directory: &Path, norm: f64) {
 fn known_commands_that_are_not_here_say_so() {
     let here = TempDir::new().unwrap();
     for (args, instead) in [
-        (
-            &["-f", "pytorch", "run_overflow_check", "-api_info", "./dump.json"][..],
-            "msprobe overflow_check -i",
-        ),
-        (&["-f", "pytorch", "run_ut", "-api_info", "./dump.json"], "msprobe compare -tp"),
-        (&["-f", "pytorch", "multi_run_ut", "-api_info", "./dump.json", "-n", "4"], "msprobe compare -tp"),
-        (
-            &["-f", "pytorch", "api_precision_compare", "-npu", "a.csv", "-gpu", "b.csv"],
-            "msprobe compare -tp",
-        ),
-        (&["-f", "pytorch", "op_generate", "-i", "c.json", "-o", "d"], "msprobe inspect"),
-        (&["-f", "pytorch", "config_check", "-d"], "msprobe diff"),
+        (&["-f", "pytorch", "config_check", "-d"][..], "msprobe diff"),
         (&["-f", "pytorch", "config_check", "-c", "a", "b"], "msprobe diff"),
         (&["-f", "pytorch", "parse"], "msprobe inspect"),
         (&["data2db", "--db", "a", "--data", "b"], "msprobe grad compare"),
-        (&["acc_check", "-api_info", "a"], "msprobe compare -tp"),
     ] {
         let (code, stdout, stderr) = common::msprobe(here.path(), args);
         let command =

@@ -13,6 +13,7 @@ mod gradients;
 mod intercept;
 mod key_data;
 mod metrics;
+mod precheck;
 mod tensor;
 
 use std::ffi::OsString;
@@ -58,6 +59,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(compare::merge_tables, module)?)?;
     gradients::register(module)?;
     key_data::register(module)?;
+    precheck::register(module)?;
     module.add_class::<collect::Kind>()?;
     module.add_class::<collect::Collector>()?;
     module.add_class::<collect::ApiCall>()?;

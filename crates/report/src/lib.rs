@@ -32,7 +32,7 @@ pub use self::json::{json_number, rows_as_json};
 pub use self::plot::{LinePlot, line_plot_png};
 pub use self::rows::{VecRows, Words};
 pub use self::sheet::{CellSink, Sheet, SheetRows};
-pub use self::sheet_csv::{CsvOptions, write_sheet_csv};
+pub use self::sheet_csv::{CsvOptions, push_csv_row, write_sheet_csv};
 pub use self::sheet_json::write_sheet_json;
 pub use self::text::{short_number, write_text};
 pub use self::tone::Tone;

@@ -47,6 +47,15 @@ pub fn write_sheet_csv(sheet: &Sheet<'_>, options: CsvOptions, mut out: impl Wri
     out.flush()
 }
 
+/// Appends one row of texts, as long as it is, to what will be written behind a header. No byte order mark.
+pub fn push_csv_row<S: AsRef<str>>(cells: &[S], options: CsvOptions, out: &mut Vec<u8>) {
+    let mut line = Line { out, options, written: 0, columns: cells.len() };
+    for cell in cells {
+        line.text(cell.as_ref());
+    }
+    line.close();
+}
+
 struct Line<'a> {
     out: &'a mut Vec<u8>,
     options: CsvOptions,
@@ -215,6 +224,15 @@ mod tests {
         let rows = Texts(&[&["x"], &[""]]);
         let options = CsvOptions { crlf: true, bom: true, escape_formulas: false };
         assert_eq!(csv(&["a"], &rows, options), "\u{feff}a\r\nx\r\n\"\"\r\n");
+    }
+
+    #[test]
+    fn a_row_of_texts_is_as_long_as_it_is() {
+        let mut out = Vec::new();
+        let options = CsvOptions { crlf: true, bom: true, escape_formulas: true };
+        push_csv_row(&["a", "=b", "c,\"d\""], options, &mut out);
+        push_csv_row(&["", ""], options, &mut out);
+        assert_eq!(String::from_utf8(out).unwrap(), "a,'=b,\"c,\"\"d\"\"\"\r\n,\r\n");
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod dtype;
 pub mod files;
 mod float8;
 pub mod memory;
+mod operator;
 mod pair;
 mod parallel;
 mod real;
@@ -17,6 +18,10 @@ mod view;
 
 pub use checksum::{crc32, crc32_of_bytes, hash128, md5};
 pub use dtype::{DType, DTypeClass};
+pub use operator::{
+    Magnitude, OperatorErrors, OperatorLimits, PlainErrors, Share, UlpErrors, UlpLimits, operator_errors,
+    plain_errors,
+};
 pub use pair::{
     NonFinite, PairError, PairMetrics, ScaledErrors, compare_pair, compare_pair_widened, compare_real_parts,
 };

@@ -146,12 +146,14 @@ pub enum Habit {
     OlderGraph,
     /// `nan_analyze` without `--fail-on-anomaly`: what was found is no failure, what was not looked at is.
     NanAnalyze,
+    /// `run_ut`, `multi_run_ut` and `api_precision_compare` without `--fail-on-error`: whatever the answer.
+    Precheck,
 }
 
 impl Habit {
     fn excuses(self, status: Status) -> bool {
         match self {
-            Habit::OlderCompare | Habit::OlderGraph => true,
+            Habit::OlderCompare | Habit::OlderGraph | Habit::Precheck => true,
             Habit::NanAnalyze => status == Status::Anomaly,
         }
     }
@@ -182,6 +184,8 @@ mod tests {
     fn habits_end_where_something_could_not_be_read() {
         assert_eq!(Status::Failed.exit_by_habit(Habit::OlderCompare, true), Exit::Ok);
         assert_eq!(Status::Failed.exit_by_habit(Habit::OlderCompare, false), Exit::Failed);
+        assert_eq!(Status::Diverged.exit_by_habit(Habit::Precheck, true), Exit::Ok);
+        assert_eq!(Status::Anomaly.exit_by_habit(Habit::Precheck, false), Exit::Differs);
         assert_eq!(Status::Anomaly.exit_by_habit(Habit::NanAnalyze, true), Exit::Ok);
         assert_eq!(Status::Anomaly.exit_by_habit(Habit::NanAnalyze, false), Exit::Differs);
         assert_eq!(Status::Incomplete.exit_by_habit(Habit::NanAnalyze, true), Exit::Differs);

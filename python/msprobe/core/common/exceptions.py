@@ -72,6 +72,34 @@ class FileCheckException(CodedException):
     }
 
 
+class ParseJsonException(CodedException):
+    """A dump.json that the pre-check cannot use."""
+
+    UnexpectedNameStruct = 0
+    InvalidDumpJson = 1
+
+    err_strs: ClassVar[dict[int, str]] = {
+        UnexpectedNameStruct: "[msprobe] Unexpected name in json: ",
+        InvalidDumpJson: "[msprobe] Invalid dump.json format: ",
+    }
+
+
+class ApiAccuracyCheckerException(CodedException):
+    """What the MindSpore pre-check cannot use."""
+
+    ParseJsonFailed = 0
+    UnsupportType = 1
+    WrongValue = 2
+    ApiWrong = 3
+
+    err_strs: ClassVar[dict[int, str]] = {
+        ParseJsonFailed: "[msprobe] Api Accuracy Checker parse json failed: ",
+        UnsupportType: "[msprobe] Api Accuracy Checker get unsupported type: ",
+        WrongValue: "[msprobe] Api Accuracy Checker get wrong value: ",
+        ApiWrong: "[msprobe] Api Accuracy Checker something wrong with api: ",
+    }
+
+
 class TensorFileError(FileCheckException):
     """A tensor file, or one tensor of it, that cannot be read."""
 

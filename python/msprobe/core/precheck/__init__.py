@@ -1,0 +1,1 @@
+"""What the pre-check of operators has that is the same with every framework."""

@@ -1,0 +1,1 @@
+"""``run_ut``, ``multi_run_ut`` and ``run_overflow_check``."""
