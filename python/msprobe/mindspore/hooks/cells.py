@@ -17,7 +17,6 @@ from msprobe.core.common.log import logger
 from msprobe.mindspore.hooks.executor import sync
 from msprobe.mindspore.hooks.gradients import Gradients, Watch
 
-
 # Versions before 2.8 call no hook when a construct raises; the next hook that runs notices.
 _AFTER = {
     key: True

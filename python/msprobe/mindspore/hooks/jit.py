@@ -86,7 +86,7 @@ class JitHooks:
     def _differentiating(self, differentiate: Any) -> Any:
         window, inside = self._window, self._window.inside
 
-        # Grad operation, weights, positions and, in newer versions, has_aux; then the arguments of the function.
+        # Grad operation, weights, positions, in newer versions has_aux; then the arguments of the function.
         named = 4 if "has_aux" in inspect.signature(differentiate).parameters else 3
 
         def grad(engine: Any, function: Any, *rest: Any) -> Any:
