@@ -51,7 +51,8 @@ struct Head<'a> {
 fn heads(text: &[u8]) -> Vec<Head<'_>> {
     let mut heads = Vec::new();
     let mut at = 0;
-    let mut is_balanced = true;
+    // Up to here a parenthesis was looked for that is not there.
+    let mut unbalanced_until = 0;
     while let Some(line) = text.get(at..).filter(|rest| !rest.is_empty()) {
         let length = line_length(line);
         let next = at + length;
@@ -60,10 +61,13 @@ fn heads(text: &[u8]) -> Vec<Head<'_>> {
             continue;
         };
         // Constants of many lines may look like nodes; where parentheses do not match, the line ends the arguments.
-        // Looking for a parenthesis that is not there goes to the end of the file, so it is done once.
-        let closed = if is_balanced { matching(text, at + opening) } else { Closing::None };
-        is_balanced &= !matches!(closed, Closing::None);
-        let arguments_end = if let Closing::At(end) = closed { end } else { next };
+        // Looking for one that is not there goes to the end of the subgraph, so it is done once in each.
+        let until = if at < unbalanced_until { next } else { text.len() };
+        let closed = matching(text.get(..until).unwrap_or(text), at + opening);
+        let arguments_end = closed.unwrap_or_else(|looked_until| {
+            unbalanced_until = unbalanced_until.max(looked_until);
+            next
+        });
         heads.push(Head { start: at, number, name, arguments_end });
         at = match text.get(arguments_end..) {
             Some(rest) => arguments_end + line_length(rest),
@@ -93,18 +97,9 @@ fn head_of_line(line: &[u8]) -> Option<(&[u8], &[u8], usize)> {
     Some((number, name, start + 1 + digits + 1 + word + 3 + opening))
 }
 
-/// Where the arguments of a node end.
-enum Closing {
-    /// Behind their last parenthesis.
-    At(usize),
-    /// The subgraph ends before they do.
-    Cut,
-    /// Nowhere in the file.
-    None,
-}
-
-/// Looks for the parenthesis that closes the one at `opening`. Parentheses in strings do not count.
-fn matching(text: &[u8], opening: usize) -> Closing {
+/// Looks for the parenthesis that closes the one at `opening`, and gives the place behind it; if there is none, where the
+/// subgraph or the text ends. Parentheses in strings do not count.
+fn matching(text: &[u8], opening: usize) -> Result<usize, usize> {
     let mut depth = 0_usize;
     let mut in_string = false;
     let mut is_escaped = false;
@@ -119,15 +114,15 @@ fn matching(text: &[u8], opening: usize) -> Closing {
             b')' if !in_string => {
                 depth = depth.saturating_sub(1);
                 if depth == 0 {
-                    return Closing::At(at + 1);
+                    return Ok(at + 1);
                 }
             }
             // A closed subgraph: the parenthesis was never closed.
-            b'}' if at > 0 && text.get(at - 1) == Some(&b'\n') => return Closing::Cut,
+            b'}' if at > 0 && text.get(at - 1) == Some(&b'\n') => return Err(at),
             _ => {}
         }
     }
-    Closing::None
+    Err(text.len())
 }
 
 /// A node as it stands in the file.
@@ -296,6 +291,13 @@ mod tests {
         let nodes = parse(text.as_bytes());
         assert_eq!(nodes[1].code, ["In file f:1/a"]);
         assert_eq!(nodes[2].code, ["Corresponding forward node candidate:"]);
+    }
+
+    #[test]
+    fn parentheses_that_are_never_closed_cost_a_line_each() {
+        // Looking for each of them to the end of the subgraph would take minutes.
+        let text = "%0(a) = A(((((\n".repeat(200_000) + "}\n%1(b) = B(\nx)\n  # scope: (Default/B-op0)\n";
+        assert_eq!(scopes(&text), [("Default/B-op0".to_owned(), 0)]);
     }
 
     #[test]

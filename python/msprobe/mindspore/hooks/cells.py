@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import threading
 import weakref
@@ -15,6 +16,13 @@ from msprobe.core.collection.window import Window
 from msprobe.core.common.log import logger
 from msprobe.mindspore.hooks.executor import sync
 from msprobe.mindspore.hooks.gradients import Gradients, Watch
+
+# Versions before 2.8 call no hook when a construct raises; the next hook that runs notices.
+_AFTER = {
+    key: True
+    for key in ("with_kwargs", "always_call")
+    if key in inspect.signature(ms.nn.Cell.register_forward_hook).parameters
+}
 
 
 class _Running(threading.local):
@@ -103,7 +111,7 @@ class CellHooks:
         self._hooked.add(cell)
         hook = CellHook(self, self.native.add(stem))
         cell.register_forward_pre_hook(hook.before, with_kwargs=True)
-        cell.register_forward_hook(hook.after, with_kwargs=True, always_call=True)
+        cell.register_forward_hook(hook.after, **_AFTER)
 
     def left(self, cell: Any, watch: Watch, output: Any) -> Any:
         """The output as the caller is to get it; none if it stays as it is."""

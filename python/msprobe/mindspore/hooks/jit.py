@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
 from typing import Any
 
@@ -85,14 +86,16 @@ class JitHooks:
     def _differentiating(self, differentiate: Any) -> Any:
         window, inside = self._window, self._window.inside
 
+        # Grad operation, weights, positions, in newer versions has_aux; then the arguments of the function.
+        named = 4 if "has_aux" in inspect.signature(differentiate).parameters else 3
+
         def grad(engine: Any, function: Any, *rest: Any) -> Any:
-            # grad operation, weights, positions, has_aux; then the arguments of the function.
             result = differentiate(engine, function, *rest)
             record = self._last.get(_differentiated(function)) if window.apis and not inside.api else None
-            if record is not None and len(rest) > 4:
+            if record is not None and len(rest) > named:
                 inside.api = True
                 try:
-                    record((None,), rest[4:])
+                    record((None,), rest[named:])
                 finally:
                     inside.api = False
             return result
