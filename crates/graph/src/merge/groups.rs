@@ -22,7 +22,7 @@ pub(super) fn groups(members: &[Member], strategy: &Strategy, dimension: Dimensi
 /// Ranks whose stages follow each other.
 pub(super) fn pipeline(members: &[Member], strategy: &Strategy) -> Vec<Vec<u32>> {
     // Ranks that share sequences send around, too: what they send first says nothing of stages.
-    let sent = (strategy.cp == 1).then(|| first_receivers(members)).unwrap_or_default();
+    let sent = if strategy.cp == 1 { first_receivers(members) } else { FastMap::default() };
     chains(members.iter().map(|member| member.rank), &sent, strategy.pp)
         .unwrap_or_else(|| strategy.groups(Dimension::Pipeline))
 }
