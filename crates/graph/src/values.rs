@@ -10,6 +10,7 @@ use msprobe_dump::hash::FastMap;
 use msprobe_dump::python_text::{push_float, push_repr};
 use msprobe_dump::read::Json;
 use msprobe_dump::write::JsonText;
+use msprobe_tables::newest::dtype_shown;
 
 use crate::names::Generation;
 
@@ -204,7 +205,11 @@ impl Showing {
             }
         }
         if !matches!(leaf.kind, ValueKind::Tensor | ValueKind::None) {
-            set(&mut members, "dtype", text(&leaf.dtype));
+            let dtype = match self.generation {
+                Generation::First => &*leaf.dtype,
+                Generation::Third => dtype_shown(leaf),
+            };
+            set(&mut members, "dtype", text(dtype));
             set(&mut members, "shape", Json::Text(Cow::Owned(leaf.shape.to_string())));
             if matches!(leaf.kind, ValueKind::Plain | ValueKind::Ellipsis) {
                 let content = members
@@ -253,21 +258,22 @@ impl Showing {
         }
     }
 
-    /// A float as text: six decimals, or six digits and an exponent.
+    /// A float as text. In the first generation it has six decimals, or six digits and an exponent.
     fn push_float(self, text: &mut String, number: f64) {
+        if self.generation == Generation::Third {
+            return push_float(text, number);
+        }
         // Python writes others without an exponent.
         let has_exponent = number != 0.0 && !(1e-4..1e16).contains(&number.abs());
         if !has_exponent || !number.is_finite() {
-            let shown =
-                if self.generation == Generation::First { round_decimals(number, DECIMALS) } else { number };
-            return push_float(text, shown);
+            return push_float(text, round_decimals(number, DECIMALS));
         }
         let start = text.len();
         push_float(text, number);
         if text.len() - start < LONGEST_FLOAT {
             text.truncate(start);
             push_with_exponent(text, number);
-        } else if self.generation == Generation::First {
+        } else {
             text.truncate(start);
             push_float(text, round_decimals(number, DECIMALS));
         }
@@ -354,7 +360,7 @@ mod tests {
             [first(f64::NAN), first(f64::NEG_INFINITY), first(0.000_123_45)],
             ["nan", "-inf", "0.000123"]
         );
-        assert_eq!([third(0.667_524_278_163_909_9), third(1.5e-7)], ["0.6675242781639099", "1.500000e-07"]);
+        assert_eq!([third(0.667_524_278_163_909_9), third(1.5e-7)], ["0.6675242781639099", "1.5e-07"]);
         assert_eq!(cleaned("12.3456789%"), "12.345679%");
         assert_eq!(cleaned("1.5%"), "1.5%");
         assert_eq!(cleaned("<class 'NoneType'>"), "<class nullType>");

@@ -183,7 +183,11 @@ fn chunks_follow_each_other_in_the_order_of_layers() {
         let norm = format!("\"Norm\": \"{}.0\"", layer + 1);
         assert!(forward.contains(&norm) && backward.contains(&norm), "layer {layer}: {forward} {backward}");
     }
-    assert!(column("Module.0.GPT.forward.0", "output_data").contains("\"Norm\": \"9.0\""));
+    let output = column("Module.0.GPT.forward.0", "output_data");
+    assert!(
+        output.contains("\"Module.0.GPT.forward.0.output.0\"") && output.contains("\"Norm\": \"9.0\""),
+        "{output}"
+    );
     let left = rows(db, "SELECT node_name FROM tb_nodes WHERE node_name LIKE 'Module.1.%'");
     assert!(left.is_empty(), "{left:?}");
 }

@@ -219,6 +219,112 @@ fn the_culprit_follows_a_mapping_of_layers() {
 }
 
 #[test]
+fn without_a_file_the_newer_form_follows_places_and_the_older_one_names() {
+    let (net, other) = ("Module.net.Net.forward.0", "Module.net.OtherNet.forward.0");
+    let matched = |generation| {
+        let dirs = Dirs::new();
+        write_dump(
+            &dirs.path("target"),
+            &[("Torch.a.0.forward", Some(net), 1.0, 2.0), (net, None, 1.0, 2.0)],
+        );
+        write_dump(
+            &dirs.path("golden"),
+            &[("Torch.a.0.forward", Some(other), 1.0, 2.0), (other, None, 1.0, 2.0)],
+        );
+        let mut options = dirs.options(generation, true);
+        options.layer_mapping = Some(LayerMapping::Names);
+        call(&options).0.unwrap().tally.target_matched
+    };
+    assert_eq!((matched(Generation::First), matched(Generation::Third)), (1, 2));
+}
+
+#[test]
+fn a_call_without_inputs_is_judged_by_what_it_gives() {
+    let dirs = Dirs::new();
+    for (side, norm) in [("golden", 2.0), ("target", 8.0)] {
+        let dir = dirs.path(side);
+        write_dump(&dir, &CALLS);
+        let mut dump: Value =
+            serde_json::from_str(&fs::read_to_string(dir.join("dump.json")).unwrap()).unwrap();
+        dump["data"]["Torch.a.0.forward"] =
+            json!({"input_args": [], "input_kwargs": {}, "output": [dumps::tensor(norm)]});
+        fs::write(dir.join("dump.json"), dump.to_string()).unwrap();
+    }
+    let outcome = call(&dirs.options(Generation::Third, true)).0.unwrap();
+    let node = rows(
+        &outcome.files[0],
+        "SELECT precision_index, output_data FROM tb_nodes WHERE id = 'NPU_0_0_Torch.a.0.forward'",
+    );
+    assert!(
+        node[0][0] == "1" && node[0][1].contains("NormRelativeErr of output is greater than 0.5"),
+        "{node:?}"
+    );
+}
+
+#[test]
+fn ranks_in_arguments_and_small_numbers_are_shown_as_they_are() {
+    let dirs = Dirs::new();
+    let dir = dirs.path("target");
+    write_dump(&dir, &[]);
+    let name = "Distributed.send.0.forward";
+    let data = json!({name: {"input_args": [dumps::tensor(1.5e-7)], "input_kwargs": {"dst": {"type": "int", "value": 1}},
+        "output": []}});
+    fs::write(
+        dir.join("dump.json"),
+        json!({"task": "statistics", "framework": "pytorch", "data": data}).to_string(),
+    )
+    .unwrap();
+    fs::write(dir.join("construct.json"), json!({name: null}).to_string()).unwrap();
+    let shown = |generation| {
+        let file = call(&dirs.options(generation, false)).0.unwrap().files.remove(0);
+        match generation {
+            Generation::First => fs::read_to_string(file).unwrap(),
+            Generation::Third => {
+                rows(&file, "SELECT input_data FROM tb_nodes WHERE is_distributed = 1")[0][0].clone()
+            }
+        }
+    };
+    let (first, third) = (shown(Generation::First), shown(Generation::Third));
+    assert!(
+        first.contains(r#""Max": "1.500000e-07""#) && first.contains(r#""dtype": "<class int>""#),
+        "{first}"
+    );
+    assert!(third.contains(r#""Max": "1.5e-07""#) && third.contains(r#""dtype": "int""#), "{third}");
+}
+
+#[test]
+fn checksums_have_colours_and_an_order_of_their_own() {
+    let dirs = Dirs::new();
+    for side in ["target", "golden"] {
+        let dir = dirs.path(side);
+        write_dump(&dir, &CALLS);
+        let text = fs::read_to_string(dir.join("dump.json")).unwrap();
+        fs::write(
+            dir.join("dump.json"),
+            text.replace("\"requires_grad\"", "\"md5\":\"abcd1234\",\"requires_grad\""),
+        )
+        .unwrap();
+    }
+    let outcome = call(&dirs.options(Generation::Third, true)).0.unwrap();
+    let config = rows(&outcome.files[0], "SELECT task, node_colors FROM tb_config");
+    let colours: Value = serde_json::from_str(&config[0][1]).unwrap();
+    assert_eq!(config[0][0], "md5");
+    let said: Vec<&str> =
+        colours.as_object().unwrap().values().map(|colour| colour["description"].as_str().unwrap()).collect();
+    assert!(
+        said[0].contains("md5值相同") && said[1].contains("md5值不同") && said[2].contains("md5值不同"),
+        "{said:?}"
+    );
+    let data =
+        &rows(&outcome.files[0], "SELECT output_data FROM tb_nodes WHERE id = 'NPU_0_0_Torch.a.0.forward'")
+            [0][0];
+    assert!(
+        data.contains(r#""Result": "pass", "Requires_grad Consistent": "True", "Err_message": "[]""#),
+        "{data}"
+    );
+}
+
+#[test]
 fn the_culprit_follows_fuzzy_matching() {
     let net = "Module.net.Net.forward.0";
     let dirs = Dirs::new();

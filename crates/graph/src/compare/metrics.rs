@@ -68,7 +68,9 @@ impl Comparer {
                 pair.golden.is_some_and(|golden| golden.requires_grad == pair.target.leaf.requires_grad);
             let agree = if agree { "True" } else { "False" };
             fields.push(("Requires_grad Consistent", Extra::Text(agree.into())));
-            fields.push(("Result", Extra::Text(verdicts[at].grade().as_str().into())));
+            let grade = ("Result", Extra::Text(verdicts[at].grade().as_str().into()));
+            // What checksums say comes first.
+            fields.insert(if mode == Mode::Md5 { 0 } else { fields.len() }, grade);
             fields.push(("Err_message", Extra::Text(verdicts[at].json().into())));
             result.extras[pair.place] = fields;
         }

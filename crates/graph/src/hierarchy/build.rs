@@ -23,7 +23,8 @@ pub struct Form {
 
 /// Makes the hierarchy of a rank.
 pub fn build(files: &RankFiles, form: Form) -> Hierarchy {
-    let mut builder = Builder { files, form, hierarchy: Hierarchy::default() };
+    let mut builder =
+        Builder { files, form, hierarchy: Hierarchy::default(), simplified: FastMap::default() };
     builder.add_entries();
     let mut hierarchy = builder.hierarchy;
     if form.generation == Generation::Third {
@@ -43,6 +44,8 @@ struct Builder<'f> {
     files: &'f RankFiles,
     form: Form,
     hierarchy: Hierarchy,
+    /// What functions show of frames, by where those lie: many share them.
+    simplified: FastMap<*const Box<str>, NodeStack>,
 }
 
 impl Builder<'_> {
@@ -69,18 +72,21 @@ impl Builder<'_> {
         if let Some(parent) = parent {
             self.hierarchy.attach(index, parent);
         }
-        let stack = self.stack(name);
+        let stack = self.stack(name, kind);
         self.hierarchy.node_mut(index).stack = stack;
         index
     }
 
-    fn stack(&self, name: &str) -> NodeStack {
+    fn stack(&mut self, name: &str, kind: NodeKind) -> NodeStack {
         let own = self.files.frames(name).filter(|frames| !frames.is_empty());
         if let Some(frames) = own {
-            return if self.form.complete_stacks {
-                NodeStack::All(frames.clone())
-            } else {
-                simplified(name, frames)
+            return match kind {
+                _ if self.form.complete_stacks => NodeStack::All(frames.clone()),
+                // The name of a function says nothing of where it is called.
+                NodeKind::Api => {
+                    self.simplified.entry(frames.as_ptr()).or_insert_with(|| simplified(name, frames)).clone()
+                }
+                _ => simplified(name, frames),
             };
         }
         if !is_backward(name) {

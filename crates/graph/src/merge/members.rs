@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::graph::{Graph, NodeReader};
 use crate::hierarchy::{Hierarchy, NodeIndex};
-use crate::names::{COLLECTION, NodeKind};
+use crate::names::{COLLECTION, NodeKind, without_ranks};
 use crate::values::{NodeValue, SharedValues};
 
 /// A rank to be merged, or what others were merged into.
@@ -54,10 +54,18 @@ impl Member {
             (added.stack, added.micro_step) = (node.stack.clone(), node.micro_step);
             let values = renamed(&other.values(index, reader), &node.name, &name);
             self.set_values(copy, values);
-            if let Some(sentences) = other.graph.merge_info.get(&index) {
-                self.say(copy, sentences.iter().cloned());
-            }
             places.insert(index, copy);
+        }
+        for (&index, &copy) in &places {
+            if let Some(sentences) = other.graph.merge_info.get(&index) {
+                let here = |name: &str| {
+                    let place = places.get(&other.graph.hierarchy.find(name)?)?;
+                    Some(self.graph.hierarchy.node(*place).name.clone())
+                };
+                let sentences: Vec<String> =
+                    sentences.iter().map(|sentence| renamed_in(sentence, here)).collect();
+                self.say(copy, sentences);
+            }
         }
         places.get(&top).copied().unwrap_or(parent)
     }
@@ -90,8 +98,20 @@ impl Member {
     }
 }
 
+/// What merging says of a result that was taken from that of another call.
+pub(super) const MERGED_FROM: &str = "The output of this data is merged from ";
+
+/// A sentence with the name a call it names has here.
+fn renamed_in(sentence: &str, here: impl Fn(&str) -> Option<Arc<str>>) -> String {
+    let named = || {
+        let (call, value) = sentence.strip_prefix(MERGED_FROM)?.split_once(".output.")?;
+        Some(format!("{MERGED_FROM}{}.output.{value}", here(call)?))
+    };
+    named().unwrap_or_else(|| sentence.to_owned())
+}
+
 /// Values under another name of their record.
-fn renamed(values: &[NodeValue], old: &str, new: &str) -> Vec<NodeValue> {
+pub(super) fn renamed(values: &[NodeValue], old: &str, new: &str) -> Vec<NodeValue> {
     let mut values = values.to_vec();
     for value in &mut values {
         if let Some(rest) = value.leaf.name.strip_prefix(old) {
@@ -102,59 +122,63 @@ fn renamed(values: &[NodeValue], old: &str, new: &str) -> Vec<NodeValue> {
     values
 }
 
-/// `Torch.mean_rank1.0.forward` of `Torch.mean.0.forward`.
+/// `Torch.mean_rank1.0.forward` of `Torch.mean.0.forward`. A name that has a rank already keeps it.
 pub(super) fn with_rank(name: &str, rank: u32) -> String {
     let mut parts: Vec<String> = name.split('.').map(str::to_owned).collect();
-    if let Some(function) = parts.get_mut(1) {
+    if let Some(function) = parts.get_mut(1).filter(|function| without_ranks(function) == **function) {
         *function = format!("{function}_rank{rank}");
     }
     parts.join(".")
 }
 
-/// Puts the collections of all ranks together, each under the name of its rank.
+/// Collections of all ranks have this name, and a number.
+fn all_ranks(number: usize) -> String {
+    format!("{COLLECTION}_All_Ranks.{number}")
+}
+
+/// Puts each collection of a rank into one of all ranks, which others are put into later.
+pub(super) fn wrap_collections(member: &mut Member) {
+    let hierarchy = &mut member.graph.hierarchy;
+    let mut number = 0;
+    for place in 0..hierarchy.node(Hierarchy::ROOT).children.len() {
+        let Some(&collection) = hierarchy.node(Hierarchy::ROOT).children.get(place) else { continue };
+        if hierarchy.node(collection).kind != NodeKind::Collection {
+            continue;
+        }
+        let all = hierarchy.add(all_ranks(number).into(), NodeKind::Collection);
+        let step = hierarchy.node(collection).micro_step;
+        let node = hierarchy.node_mut(all);
+        (node.micro_step, node.parent) = (step, Some(Hierarchy::ROOT));
+        if let Some(child) = hierarchy.node_mut(Hierarchy::ROOT).children.get_mut(place) {
+            *child = all;
+        }
+        hierarchy.rename(collection, format!("{COLLECTION}_Rank{}.{number}", member.rank).into());
+        hierarchy.node_mut(collection).parent = None;
+        hierarchy.attach(collection, all);
+        number += 1;
+    }
+}
+
+/// Puts the collections of all ranks together.
 pub(super) fn merge_collections(members: &mut [Member]) {
     let Some((main, others)) = members.split_first_mut() else { return };
     let mut reader = NodeReader::default();
-    let collections = |hierarchy: &Hierarchy| -> Vec<NodeIndex> {
-        let is_ours = |&&child: &&NodeIndex| {
-            let node = hierarchy.node(child);
-            node.kind == NodeKind::Collection
-                && node.name.strip_prefix(COLLECTION).is_some_and(|rest| rest.starts_with('.'))
+    for other in others.iter() {
+        let rename = |name: &str, kind: NodeKind| match kind {
+            NodeKind::Collection => name.to_owned(),
+            _ => with_rank(name, other.rank),
         };
-        hierarchy.node(Hierarchy::ROOT).children.iter().filter(is_ours).copied().collect()
-    };
-    let own = collections(&main.graph.hierarchy);
-    let of_others: Vec<Vec<NodeIndex>> =
-        others.iter().map(|other| collections(&other.graph.hierarchy)).collect();
-    let most = of_others.iter().map(Vec::len).chain([own.len()]).max().unwrap_or(0);
-    for number in 0..most {
-        let all =
-            main.graph.hierarchy.add(format!("{COLLECTION}_All_Ranks.{number}").into(), NodeKind::Collection);
-        main.graph.hierarchy.attach(all, Hierarchy::ROOT);
-        let root = main.graph.hierarchy.node_mut(Hierarchy::ROOT);
-        root.children.pop();
-        match own.get(number) {
-            Some(&collection) => {
-                if let Some(place) = root.children.iter().position(|child| *child == collection) {
-                    root.children[place] = all;
+        for number in 0.. {
+            let name = all_ranks(number);
+            let Some(there) = other.graph.hierarchy.find(&name) else { break };
+            match main.graph.hierarchy.find(&name) {
+                Some(here) => {
+                    for collection in other.graph.hierarchy.node(there).children.clone() {
+                        main.copy(other, collection, here, &rename, &mut reader);
+                    }
                 }
-                let step = main.graph.hierarchy.node(collection).micro_step;
-                main.graph.hierarchy.node_mut(all).micro_step = step;
-                let name = format!("{COLLECTION}_Rank{}.{number}", main.rank);
-                main.graph.hierarchy.rename(collection, name.into());
-                main.graph.hierarchy.node_mut(collection).parent = None;
-                main.graph.hierarchy.attach(collection, all);
+                None => _ = main.copy(other, there, Hierarchy::ROOT, &rename, &mut reader),
             }
-            None => root.children.push(all),
-        }
-        for (other, collections) in others.iter().zip(&of_others) {
-            let Some(&collection) = collections.get(number) else { continue };
-            let rank = other.rank;
-            let rename = |name: &str, kind: NodeKind| match kind {
-                NodeKind::Collection => format!("{COLLECTION}_Rank{rank}.{number}"),
-                _ => with_rank(name, rank),
-            };
-            main.copy(other, collection, all, &rename, &mut reader);
         }
     }
 }

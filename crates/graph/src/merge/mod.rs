@@ -1,7 +1,7 @@
 //! Ranks of one model, merged into one graph by the way their work is split.
 //!
-//! Stages of layers are put one behind the other first ([`pipeline`]), then what ranks share of experts, sequences and
-//! tensors ([`tensor`]). What is left is one graph for each replica.
+//! What ranks share of experts, sequences and tensors is put together first ([`tensor`]), as long as calls are called the same on
+//! all of them; then stages of layers one behind the other ([`pipeline`]). What is left is one graph for each replica.
 
 mod as_dump;
 pub mod classes;
@@ -21,7 +21,7 @@ use msprobe_report::output::publish_numbered_by_path;
 use msprobe_report::paths::timestamp;
 
 use self::judge::{Sides, judge_merged};
-use self::members::{Member, merge_collections};
+use self::members::{Member, merge_collections, wrap_collections};
 pub use self::strategy::{DEFAULT_ORDER, Dimension, Strategies, Strategy};
 use crate::compare::Task;
 use crate::graph::Graph;
@@ -52,22 +52,17 @@ pub(crate) fn run(
                 .with_hint("give two numbers each: --rank_size 8 1 --tp 2 1 --pp 1 1"));
         }
     };
-    for (dirs, strategy) in std::iter::once((&target, &strategies.target))
-        .chain(golden.as_ref().map(|(dirs, strategy)| (dirs, *strategy)))
-    {
-        check_sizes(dirs, strategy)?;
+    let steps = pair_steps(target, golden, outcome, console);
+    if steps.is_empty() {
+        return Err(CompareError::new(Code::InvalidPath, "the two sides have no step in common")
+            .with_hint("give two dumps of the same steps, or one step each"));
     }
     if options.as_dump {
-        for (done, step) in target.iter().enumerate() {
-            for member in merge_ranks(step, &strategies.target, strategies, options, console)? {
-                outcome.files.extend(as_dump::write(&member, step.step, options)?);
-                outcome.add_pair(
-                    &mut Pair { target: member.graph, golden: None, verdict: None },
-                    step.step,
-                    Some(member.rank),
-                );
+        for (done, (step, _)) in steps.iter().enumerate() {
+            if let Err(error) = merge_into_dump(step, strategies, options, outcome, console) {
+                fail(step, error, outcome, console);
             }
-            progress(percent(done + 1, target.len()));
+            progress(percent(done + 1, steps.len()));
         }
         return Ok(());
     }
@@ -76,51 +71,105 @@ pub(crate) fn run(
     let written = publish_numbered_by_path(&path, |temporary| -> Result<(), DbError> {
         let mut filling = Filling::begin(temporary, options)?;
         filling.links_ranks = false;
-        let all = target.len();
-        for (done, step) in target.iter().enumerate() {
-            let other = golden.and_then(|(dirs, strategy)| {
-                let dirs = dirs.iter().find(|other| other.step == step.step || all == 1)?;
-                Some((dirs, strategy))
-            });
-            if golden.is_some() && other.is_none() {
-                outcome
-                    .leave_out(format!("step {} is on the target side only", step.step.unwrap_or_default()));
-                continue;
+        for (done, &(step, other)) in steps.iter().enumerate() {
+            match merge_step(step, other, strategies, options, outcome, &mut filling, console) {
+                Ok(()) => {}
+                Err(DbError::Refused(error)) => fail(step, error, outcome, console),
+                Err(error) => return Err(error),
             }
-            merge_step(step, other, strategies, options, outcome, &mut filling, console)
-                .map_err(DbError::Refused)?;
-            progress(percent(done + 1, all).min(95));
+            progress(percent(done + 1, steps.len()).min(95));
         }
         filling.finish()
     });
-    outcome.files.push(written.map_err(|error| error.into_error(&path))?);
-    progress(100);
-    Ok(())
+    match written {
+        Ok(path) => {
+            outcome.files.push(path);
+            progress(100);
+            Ok(())
+        }
+        // Every step told why.
+        Err(DbError::Refused(_)) => Ok(()),
+        Err(error) => Err(error.into_error(&path)),
+    }
 }
 
-fn check_sizes(steps: &[StepDirs], strategy: &Strategy) -> Result<(), CompareError> {
-    for step in steps {
-        if step.ranks.len() != strategy.rank_size as usize {
-            let place = step.name.as_deref().unwrap_or("the dump");
-            let message =
-                format!("{place} has {} ranks, rank_size is {}", step.ranks.len(), strategy.rank_size);
-            return Err(CompareError::new(Code::InvalidParam, message).with_hint(
-                "merging needs the dump of every rank: give the number of rank directories as --rank_size",
-            ));
+/// The ranks of one step and how they share the work.
+type Shared<'s> = (&'s StepDirs, &'s Strategy);
+
+/// Steps of both sides that belong together. One step of each belongs together whatever their numbers.
+fn pair_steps<'s>(
+    target: &'s [StepDirs],
+    golden: Option<(&'s [StepDirs], &'s Strategy)>,
+    outcome: &mut GraphOutcome,
+    console: &dyn Console,
+) -> Vec<(&'s StepDirs, Option<Shared<'s>>)> {
+    let Some((others, strategy)) = golden else {
+        return target.iter().map(|step| (step, None)).collect();
+    };
+    let is_pair =
+        |one: &StepDirs, two: &StepDirs| one.step == two.step || target.len() == 1 && others.len() == 1;
+    let mut pairs = Vec::new();
+    let mut alone = Vec::new();
+    let number = |step: &StepDirs| step.step.unwrap_or_default();
+    for step in target {
+        match others.iter().find(|other| is_pair(step, other)) {
+            Some(other) => pairs.push((step, Some((other, strategy)))),
+            None => alone.push(format!("step {} is on the target side only", number(step))),
         }
+    }
+    for other in others.iter().filter(|other| !target.iter().any(|step| is_pair(step, other))) {
+        alone.push(format!("step {} is on the golden side only", number(other)));
+    }
+    for message in alone {
+        console.warning(&format!("{message}, it is left out"));
+        outcome.leave_out(message);
+    }
+    pairs
+}
+
+/// A step that cannot be merged costs itself.
+fn fail(step: &StepDirs, error: CompareError, outcome: &mut GraphOutcome, console: &dyn Console) {
+    let place = step.name.as_deref().unwrap_or_default();
+    let before = if place.is_empty() { String::new() } else { format!("{place}: ") };
+    console.error(&format!("{before}{}", error.message));
+    outcome.fail(place, error);
+}
+
+fn merge_into_dump(
+    step: &StepDirs,
+    strategies: &Strategies,
+    options: &Options,
+    outcome: &mut GraphOutcome,
+    console: &dyn Console,
+) -> Result<(), CompareError> {
+    for member in merge_ranks(step, &strategies.target, strategies, options, console)? {
+        outcome.files.extend(as_dump::write(&member, step.step, options)?);
+        let mut pair = Pair { target: member.graph, golden: None, verdict: None };
+        outcome.add_pair(&mut pair, step.step, Some(member.rank));
     }
     Ok(())
 }
 
+fn check_size(step: &StepDirs, strategy: &Strategy) -> Result<(), CompareError> {
+    if step.ranks.len() == strategy.rank_size as usize {
+        return Ok(());
+    }
+    let place = step.name.as_deref().unwrap_or("the dump");
+    let message = format!("{place} has {} ranks, rank_size is {}", step.ranks.len(), strategy.rank_size);
+    Err(CompareError::new(Code::InvalidParam, message).with_hint(
+        "merging needs the dump of every rank: give the number of rank directories as --rank_size",
+    ))
+}
+
 fn merge_step(
     target: &StepDirs,
-    golden: Option<(&StepDirs, &Strategy)>,
+    golden: Option<Shared<'_>>,
     strategies: &Strategies,
     options: &Options,
     outcome: &mut GraphOutcome,
     filling: &mut Filling<'_>,
     console: &dyn Console,
-) -> Result<(), CompareError> {
+) -> Result<(), DbError> {
     let merged = merge_ranks(target, &strategies.target, strategies, options, console)?;
     let others = match golden {
         None => None,
@@ -134,8 +183,8 @@ fn merge_step(
             merged.len(),
             others.len()
         );
-        return Err(CompareError::new(Code::InvalidParam, message)
-            .with_hint("both sides need the same number of replicas: rank_size divided by tp, pp and cp"));
+        let hint = "both sides need the same number of replicas: rank_size divided by tp, pp and cp";
+        return Err(CompareError::new(Code::InvalidParam, message).with_hint(hint).into());
     }
     let mut others = others.map(Vec::into_iter);
     for member in merged {
@@ -152,11 +201,9 @@ fn merge_step(
         }
         let answer = outcome.add_pair(&mut pair, target.step, Some(rank));
         let place = crate::run::rank_place(target.step, rank, true);
-        filling
-            .add(&pair, target.step.unwrap_or(0), rank, answer.as_ref(), |shown| {
-                outcome.add_node(&pair, &place, shown);
-            })
-            .map_err(|error| error.into_error(&options.output))?;
+        filling.add(&pair, target.step.unwrap_or(0), rank, answer.as_ref(), |shown| {
+            outcome.add_node(&pair, &place, shown);
+        })?;
     }
     Ok(())
 }
@@ -185,6 +232,7 @@ fn merge_ranks(
     options: &Options,
     console: &dyn Console,
 ) -> Result<Vec<Member>, CompareError> {
+    check_size(step, strategy)?;
     let mut members = Vec::with_capacity(step.ranks.len());
     for dir in &step.ranks {
         console.info(&format!("reading {}", dir.path.display()));
@@ -192,17 +240,9 @@ fn merge_ranks(
         members.push(Member { rank: dir.rank, graph });
     }
     let classes = &strategies.classes;
-    let mut members = if strategy.pp > 1 {
-        put_groups_together(members, groups::pipeline(strategy), |group| {
-            merge_collections(group);
-            pipeline::merge_stages(group, classes);
-            if let Some(main) = group.first_mut().filter(|_| strategy.vpp > 1) {
-                pipeline::fold_chunks(main, classes);
-            }
-        })
-    } else {
-        members
-    };
+    for member in &mut members {
+        wrap_collections(member);
+    }
     for (size, dimension) in [
         (strategy.ep, Dimension::Expert),
         (strategy.cp, Dimension::Context),
@@ -220,10 +260,15 @@ fn merge_ranks(
             }
         });
     }
-    if strategy.pp * strategy.tp * strategy.cp * strategy.ep == 1 {
-        for member in &mut members {
-            merge_collections(std::slice::from_mut(member));
-        }
+    if strategy.pp > 1 {
+        let groups = groups::pipeline(&members, strategy);
+        members = put_groups_together(members, groups, |group| {
+            merge_collections(group);
+            pipeline::merge_stages(group, classes);
+            if let Some(main) = group.first_mut().filter(|_| strategy.vpp > 1) {
+                pipeline::fold_chunks(main, classes);
+            }
+        });
     }
     Ok(members)
 }

@@ -3,7 +3,7 @@
 use msprobe_dump::hash::FastMap;
 
 use super::classes::Classes;
-use super::members::{Member, with_rank};
+use super::members::{Member, renamed, with_rank};
 use crate::graph::NodeReader;
 use crate::hierarchy::{Hierarchy, NodeIndex};
 use crate::names::{NodeKind, split_call};
@@ -53,7 +53,7 @@ pub(super) fn merge_stages(members: &mut [Member], classes: &Classes) {
         merge_stage(main, stage, &known, classes, &mut reader);
         count_layers_of(stage, classes, &known, &mut offsets);
     }
-    take_ends(main, others, &mut reader);
+    take_ends(main, others, classes, &mut reader);
 }
 
 /// How many layers there are behind each beginning of a name.
@@ -122,24 +122,35 @@ fn merge_stage(
         if added.is_empty() {
             continue;
         }
-        let children = &mut main.graph.hierarchy.node_mut(parent).children;
-        let copied = children.split_off(before.min(children.len()));
-        let place = place_of_layers(&main.graph.hierarchy, parent, is_back, classes, &copied);
-        let children = &mut main.graph.hierarchy.node_mut(parent).children;
-        let at = place.unwrap_or(children.len()).min(children.len());
-        children.splice(at..at, copied);
+        put_in_order(&mut main.graph.hierarchy, parent, before, is_back, &classes.layers);
     }
 }
 
-/// Where the layers of a later stage go: behind those that are there, in backward before them.
+/// Puts children that were added behind the first so many where they belong among those.
+fn put_in_order(
+    hierarchy: &mut Hierarchy,
+    parent: NodeIndex,
+    before: usize,
+    is_backward: bool,
+    words: &[String],
+) {
+    let children = &mut hierarchy.node_mut(parent).children;
+    let added = children.split_off(before.min(children.len()));
+    let place = place_of_layers(hierarchy, parent, is_backward, words, &added);
+    let children = &mut hierarchy.node_mut(parent).children;
+    let at = place.unwrap_or(children.len()).min(children.len());
+    children.splice(at..at, added);
+}
+
+/// Where the layers of a later stage go: behind those that are there, in backward before them. Likewise experts.
 fn place_of_layers(
     hierarchy: &Hierarchy,
     parent: NodeIndex,
     is_backward: bool,
-    classes: &Classes,
+    words: &[String],
     copied: &[NodeIndex],
 ) -> Option<usize> {
-    let is_layer = |child: &NodeIndex| layer_number(&hierarchy.node(*child).name, &classes.layers).is_some();
+    let is_layer = |child: &NodeIndex| layer_number(&hierarchy.node(*child).name, words).is_some();
     if !copied.iter().any(is_layer) {
         return is_backward.then_some(0);
     }
@@ -154,44 +165,72 @@ fn place_of_layers(
     }
 }
 
-/// Modules that all stages have take what goes out of the last one; in backward, what comes into it.
-fn take_ends(main: &mut Member, others: &[Member], reader: &mut NodeReader) {
+/// Modules that all stages have take what goes out of the last one; in backward, what comes into it. Layers and experts are others
+/// on each stage, whatever they are called there.
+fn take_ends(main: &mut Member, others: &[Member], classes: &Classes, reader: &mut NodeReader) {
     let Some(last) = others.last() else { return };
+    let is_own = |name: &str| {
+        name.contains(".parameters_grad")
+            || layer_number(name, &classes.layers).is_some()
+            || layer_number(name, &classes.experts).is_some()
+    };
     for node in main.graph.hierarchy.pre_order(Hierarchy::ROOT) {
-        let (name, kind) = {
-            let node = main.graph.hierarchy.node(node);
-            (node.name.clone(), node.kind)
-        };
-        let Some(there) =
-            last.graph.hierarchy.find(&name).filter(|_| kind == NodeKind::Module && node != Hierarchy::ROOT)
-        else {
-            continue;
-        };
-        if name.contains(".parameters_grad")
-            || !others.iter().all(|other| other.graph.hierarchy.find(&name).is_some())
-        {
+        let found = main.graph.hierarchy.node(node);
+        let (name, kind) = (found.name.clone(), found.kind);
+        if kind != NodeKind::Module || node == Hierarchy::ROOT || is_own(&name) {
             continue;
         }
-        let (own, end) = (main.values(node, reader), last.values(there, reader));
-        let takes_outputs = split_call(&name, "forward").is_some();
-        if !differ(&own, &end, takes_outputs) {
-            continue;
+        let Some(there) = last.graph.hierarchy.find(&name) else { continue };
+        if others.iter().all(|other| other.graph.hierarchy.find(&name).is_some()) {
+            let sentences = last.graph.merge_info.get(&there).cloned().unwrap_or_default();
+            let end = End {
+                values: &last.values(there, reader),
+                sentences,
+                from: &format!("rank {}, the last stage", last.rank),
+            };
+            take_end(main, node, end, reader);
         }
-        let values: Vec<NodeValue> = own
-            .iter()
-            .filter(|value| value.is_output() != takes_outputs)
-            .chain(end.iter().filter(|value| value.is_output() == takes_outputs))
-            .cloned()
-            .collect();
-        let what = if takes_outputs { "output" } else { "input" };
-        main.set_values(node, values);
-        main.say(
-            node,
-            [format!(
-                "The {what} of this data is that of rank {}, the last stage of the pipeline.",
-                last.rank
-            )],
-        );
+    }
+}
+
+/// What goes out of the last of several modules that are one, or in backward comes into it.
+struct End<'e> {
+    values: &'e [NodeValue],
+    sentences: Vec<String>,
+    /// What is said of it where it is not as expected.
+    from: &'e str,
+}
+
+/// Gives a module the results of the last of those it stands for; in backward, the inputs.
+fn take_end(main: &mut Member, node: NodeIndex, end: End<'_>, reader: &mut NodeReader) {
+    let name = main.graph.hierarchy.node(node).name.clone();
+    let takes_outputs = split_call(&name, "forward").is_some();
+    let own = main.values(node, reader);
+    if !differ(&own, end.values, takes_outputs) {
+        return;
+    }
+    let is_taken = |value: &&NodeValue| value.is_output() == takes_outputs;
+    let kept = own.iter().filter(|value| !is_taken(value));
+    let values: Vec<NodeValue> = kept.chain(end.values.iter().filter(is_taken)).cloned().collect();
+    let is_chained = differ(&own, end.values, !takes_outputs);
+    main.set_values(node, values);
+    // What was merged of each side is said of the side that has it now.
+    let what = if takes_outputs { "output" } else { "input" };
+    let (of_taken, is_that_of) = (format!(" for {what}"), format!("The {what} of this data is that of "));
+    let is_about = |sentence: &String| sentence.contains(&of_taken);
+    let mut sentences = main.graph.merge_info.remove(&node).unwrap_or_default();
+    if sentences.is_empty() {
+        sentences.extend(end.sentences.first().filter(|_| end.sentences.iter().any(is_about)).cloned());
+    } else {
+        sentences.retain(|sentence| !is_about(sentence) && !sentence.starts_with(&is_that_of));
+    }
+    sentences.extend(end.sentences.into_iter().filter(is_about));
+    if is_chained {
+        sentences.push(format!("{is_that_of}{}.", end.from));
+    }
+    // A first sentence alone says nothing.
+    if sentences.len() > 1 || is_chained {
+        main.graph.merge_info.insert(node, sentences);
     }
 }
 
@@ -217,12 +256,25 @@ fn in_first_chunk(name: &str) -> Option<(u64, String)> {
 pub(super) fn fold_chunks(member: &mut Member, classes: &Classes) {
     let mut reader = NodeReader::default();
     let mut offsets: FastMap<(String, u64), u64> = FastMap::default();
-    for top in member.graph.hierarchy.node(Hierarchy::ROOT).children.clone() {
+    let hierarchy = &member.graph.hierarchy;
+    let chunk = |&top: &NodeIndex| {
+        in_first_chunk(&hierarchy.node(top).name).map(|(number, home)| (number, top, home))
+    };
+    let mut chunks: Vec<(u64, NodeIndex, String)> = hierarchy
+        .node(Hierarchy::ROOT)
+        .children
+        .iter()
+        .filter_map(chunk)
+        .filter(|(number, ..)| *number > 0)
+        .collect();
+    // In backward the last one comes first.
+    chunks.sort_by_key(|(number, ..)| *number);
+    for (number, top, home) in chunks {
         let name = member.graph.hierarchy.node(top).name.clone();
-        let Some((number, home)) = in_first_chunk(&name).filter(|(number, _)| *number > 0) else { continue };
         let Some(first) = member.graph.hierarchy.find(&home) else { continue };
         let mut open = vec![(top, first)];
         while let Some((node, home)) = open.pop() {
+            take_end_of_chunk(member, home, (node, number), &mut reader);
             let layers = layers_of(&member.graph.hierarchy, home, &classes.layers);
             let own = layers.iter().map(|(_, _, number)| number.saturating_add(1)).max();
             let before = layers.first().map(|(_, before, _)| before.clone());
@@ -249,7 +301,6 @@ pub(super) fn fold_chunks(member: &mut Member, classes: &Classes) {
                 }
             }
         }
-        take_end_of_chunk(member, first, top, &mut reader);
         member.graph.hierarchy.detach(top);
     }
 }
@@ -270,22 +321,22 @@ fn move_into(member: &mut Member, moved: &[NodeIndex], home: NodeIndex, is_forwa
         hierarchy.detach(node);
         hierarchy.attach(node, home);
     }
-    let first_moved = hierarchy.node(home).children.len().saturating_sub(moved.len());
-    let copied = hierarchy.node_mut(home).children.split_off(first_moved);
-    let place = place_of_layers(hierarchy, home, !is_forward, classes, &copied);
-    let children = &mut hierarchy.node_mut(home).children;
-    let at = place.unwrap_or(children.len()).min(children.len());
-    children.splice(at..at, copied);
+    let before = hierarchy.node(home).children.len().saturating_sub(moved.len());
+    put_in_order(hierarchy, home, before, !is_forward, &classes.layers);
 }
 
-/// The first chunk takes what goes out of this one; in backward, what comes into it.
-fn take_end_of_chunk(member: &mut Member, first: NodeIndex, chunk: NodeIndex, reader: &mut NodeReader) {
-    let takes_outputs = split_call(&member.graph.hierarchy.node(first).name, "forward").is_some();
-    let (own, end) = (member.values(first, reader), member.values(chunk, reader));
-    let kept = own.iter().filter(|value| value.is_output() != takes_outputs);
-    let taken = end.iter().filter(|value| value.is_output() == takes_outputs);
-    let values: Vec<NodeValue> = kept.chain(taken).cloned().collect();
-    member.set_values(first, values);
+/// The module of the first chunk takes what goes out of that of this one; in backward, what comes into it.
+fn take_end_of_chunk(
+    member: &mut Member,
+    first: NodeIndex,
+    (chunk, number): (NodeIndex, u64),
+    reader: &mut NodeReader,
+) {
+    let names = [chunk, first].map(|node| member.graph.hierarchy.node(node).name.clone());
+    let values = renamed(&member.values(chunk, reader), &names[0], &names[1]);
+    let sentences = member.graph.merge_info.get(&chunk).cloned().unwrap_or_default();
+    let end = End { values: &values, sentences, from: &format!("chunk {number}, the last one") };
+    take_end(member, first, end, reader);
 }
 
 /// Puts the experts of all ranks into the first one, numbered on; what experts share is the same on all.
@@ -318,6 +369,7 @@ pub(super) fn merge_experts(members: &mut [Member], classes: &Classes) {
             let Some(parent) = main.graph.hierarchy.find(&other.graph.hierarchy.node(node).name) else {
                 continue;
             };
+            let before = main.graph.hierarchy.node(parent).children.len();
             for child in other.graph.hierarchy.node(node).children.clone() {
                 let there = other.graph.hierarchy.node(child);
                 if there.kind != NodeKind::Module {
@@ -330,6 +382,8 @@ pub(super) fn merge_experts(members: &mut [Member], classes: &Classes) {
                     open.push(child);
                 }
             }
+            let is_back = is_backward(&main.graph.hierarchy.node(parent).name);
+            put_in_order(&mut main.graph.hierarchy, parent, before, is_back, &classes.experts);
         }
         count(other, &mut counts, &offsets);
     }

@@ -92,6 +92,11 @@ impl Strategy {
             );
             return Err(wrong(message, "tp times pp times cp divides rank_size"));
         }
+        if !self.replicas().is_multiple_of(self.ep) {
+            let message =
+                format!("ep is {}, which does not divide the {} replicas", self.ep, self.replicas());
+            return Err(wrong(message, "replicas share the experts: ep divides rank_size / (tp * pp * cp)"));
+        }
         if self.vpp > 1 && self.pp < 2 {
             return Err(wrong(
                 format!("vpp is {} with pp {}", self.vpp, self.pp),
@@ -129,7 +134,7 @@ impl Strategy {
         {
             return bad("has ep and dp apart");
         }
-        for (word, size) in [("tp", self.tp), ("pp", self.pp), ("cp", self.cp)] {
+        for (word, size) in [("tp", self.tp), ("pp", self.pp), ("cp", self.cp), ("dp", self.replicas())] {
             if size > 1 && at(word).is_none() {
                 return bad(&format!("lacks {word}, of which there are {size}"));
             }
@@ -226,6 +231,8 @@ mod tests {
         assert!(refused(|one| one.order = "tp-tp".to_owned()).contains("twice"));
         assert!(refused(|one| one.order = "tp-ep-pp-dp".to_owned()).contains("apart"));
         assert!(refused(|one| one.order = "tp-ep-dp".to_owned()).contains("lacks pp"));
+        assert!(refused(|one| one.order = "tp-cp-pp".to_owned()).contains("lacks dp"));
+        assert!(refused(|one| one.ep = 4).contains("does not divide the 2 replicas"));
     }
 
     #[test]

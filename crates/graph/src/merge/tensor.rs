@@ -7,7 +7,7 @@ use msprobe_dump::python_text::float_repr;
 use msprobe_tensor::DTypeClass;
 
 use super::classes::{Classes, class_of};
-use super::members::Member;
+use super::members::{MERGED_FROM, Member};
 use super::shapes::note_shapes;
 use super::strategy::Dimension;
 use crate::graph::NodeReader;
@@ -120,7 +120,7 @@ impl Merger<'_> {
             && let Some(output) = values.iter_mut().find(|value| value.is_output())
         {
             set_statistics(output, statistics);
-            sentences.push(format!("The output of this data is merged from {name}"));
+            sentences.push(format!("{MERGED_FROM}{name}"));
         }
         if sentences.is_empty() {
             return;

@@ -254,13 +254,28 @@ fn matching(
         return Ok(Matching::Fuzzy);
     }
     let Some(mapping) = &options.layer_mapping else { return Ok(Matching::Exact) };
-    let LayerMapping::File(file) = mapping else { return Ok(Matching::Mapped(HashMap::new())) };
+    let source = match mapping {
+        LayerMapping::File(file) => MappingSource::File(file),
+        // The newer form follows the places of modules, whatever their classes are called.
+        LayerMapping::Names if options.generation == Generation::Third => MappingSource::BuiltIn,
+        LayerMapping::Names => return Ok(Matching::Mapped(HashMap::new())),
+    };
+    let by_name = |why: &str| {
+        console.warning(&format!("nodes are matched by their names alone: {why}"));
+        Ok(Matching::Mapped(HashMap::new()))
+    };
     let Some((own, other)) = sides else {
+        if *mapping == LayerMapping::Names {
+            return by_name("a dump.json cannot be compared");
+        }
         let message = format!("the layers of {} cannot be mapped", target.files.dir.display());
         return Err(CompareError::new(Code::InvalidData, message)
             .with_hint(format!("dump.json of it or of {} cannot be compared", golden.files.dir.display())));
     };
-    let partners = layer_partners(own, other, MappingSource::File(file), console)?;
+    let partners = match layer_partners(own, other, source, console) {
+        Err(error) if *mapping == LayerMapping::Names => return by_name(&error.message),
+        partners => partners?,
+    };
     let mut names = HashMap::new();
     for (record, partner) in own.records.iter().zip(partners) {
         let partner = match partner {

@@ -38,6 +38,12 @@ impl From<rusqlite::Error> for DbError {
     }
 }
 
+impl From<CompareError> for DbError {
+    fn from(error: CompareError) -> DbError {
+        DbError::Refused(error)
+    }
+}
+
 impl DbError {
     pub(crate) fn into_error(self, path: &std::path::Path) -> CompareError {
         let reason = match self {

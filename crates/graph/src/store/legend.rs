@@ -13,7 +13,8 @@ const BY_TENSORS: &str = "此节点所有输入的最小双千分之一和所有
     相对误差小于千分之一的比例占总元素个数的比例，比例越接近1越好";
 const SAME_CHECKSUMS: &str = "与标杆相比, 此节点所有输入输出的md5值相同";
 const OTHER_CHECKSUMS: &str = "与标杆相比, 此节点任意输入输出的md5值不同";
-const BY_GRADE: &str = "此节点所有输入输出的统计量误差, 颜色越深代表调试侧与标杆侧的偏差越大";
+const STATISTICS_BY_GRADE: &str = "此节点所有输入输出的统计量误差, 颜色越深代表调试侧与标杆侧的偏差越大";
+const TENSORS_BY_GRADE: &str = "此节点所有输入输出的 tensor 误差, 颜色越深代表调试侧与标杆侧的偏差越大";
 
 const STATISTICS_TIPS: [(&str, &str); 4] = [
     ("Max diff", "NPU与标杆API统计信息比对，最大值的差值"),
@@ -88,8 +89,17 @@ const GREY: &str = "#C7C7C7";
 pub(super) fn write_colours(json: &mut JsonText, task: Task, generation: Generation) {
     let mut colours = match (generation, task) {
         (_, Task::Structure) => Vec::new(),
-        (Generation::Third, Task::Values(_)) => {
-            ranges(&THREE, &[[0.0, 0.3], [0.3, 0.6], [0.6, 1.0]], BY_GRADE)
+        (Generation::Third, Task::Values(mode)) => {
+            let mut grades = ranges(&THREE, &[[0.0, 0.3], [0.3, 0.6], [0.6, 1.0]], STATISTICS_BY_GRADE);
+            for (at, grade) in grades.iter_mut().enumerate() {
+                grade.description = match mode {
+                    Mode::Summary => STATISTICS_BY_GRADE,
+                    Mode::All => TENSORS_BY_GRADE,
+                    Mode::Md5 if at == 0 => SAME_CHECKSUMS,
+                    Mode::Md5 => OTHER_CHECKSUMS,
+                };
+            }
+            grades
         }
         (Generation::First, Task::Values(Mode::Summary)) => {
             ranges(&FIVE, &[[0.0, 0.2], [0.2, 0.4], [0.4, 0.6], [0.6, 0.8], [0.8, 1.0]], BY_STATISTICS)

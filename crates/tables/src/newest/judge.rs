@@ -249,6 +249,12 @@ impl Call<'_> {
         (0..self.rows.len()).filter(|&index| is_input(&self.rows[index]))
     }
 
+    /// What counts for the inputs of a call that has none: in graphs, that they agree.
+    fn without_inputs(&self, agree: f64) -> Option<f64> {
+        let has_none = self.how.place != JudgedIn::Table && self.inputs().next().is_none();
+        has_none.then_some(agree)
+    }
+
     /// What concerns all results is said of the first one.
     fn outputs(&self) -> impl Iterator<Item = usize> {
         (0..self.rows.len()).filter(|&index| self.rows[index].target.role == Role::Output)
@@ -300,7 +306,8 @@ impl Call<'_> {
     }
 
     fn judge_norms(&self, norms: &[Option<f64>], verdicts: &mut [Verdict]) {
-        let Some(input) = self.inputs().filter_map(|index| norms[index]).reduce(f64::max) else { return };
+        let input = self.inputs().filter_map(|index| norms[index]).reduce(f64::max);
+        let Some(input) = input.or_else(|| self.without_inputs(0.0)) else { return };
         for index in self.outputs() {
             if input < 0.1 && norms[index].is_some_and(|norm| norm > 0.5) {
                 verdicts[index].add(Rule::NormError);
@@ -320,8 +327,9 @@ impl Call<'_> {
         let ratio: fn(&TensorComparison) -> Option<f64> =
             |comparison| comparison.metrics.within_thousandth.number();
         let cosine: fn(&TensorComparison) -> Option<f64> = |comparison| comparison.metrics.cosine.number();
-        let ratios = (smallest(ratio, &mut self.inputs()), smallest(ratio, &mut self.outputs()));
-        let cosines = (smallest(cosine, &mut self.inputs()), smallest(cosine, &mut self.outputs()));
+        let input = |of| smallest(of, &mut self.inputs()).or_else(|| self.without_inputs(1.0));
+        let ratios = (input(ratio), smallest(ratio, &mut self.outputs()));
+        let cosines = (input(cosine), smallest(cosine, &mut self.outputs()));
         let Some(first) = self.outputs().next() else { return };
         // The message promises 0.6; the rule has always been 0.1.
         if let (Some(input), Some(output)) = ratios

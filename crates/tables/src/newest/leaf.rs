@@ -39,6 +39,11 @@ impl<'a> Shown<'a> {
     }
 }
 
+/// The type of a value whose name begins with that of its record.
+pub fn dtype_shown(leaf: &Leaf) -> &str {
+    Shown::of(&leaf.name, leaf).dtype
+}
+
 /// How far the four statistics are from their partners.
 pub(super) fn differences(target: &Shown<'_>, golden: Option<&Shown<'_>>) -> [Difference; 4] {
     std::array::from_fn(|index| match golden {

@@ -22,6 +22,7 @@ use msprobe_report::{CellSink, SheetRows};
 pub use self::difference::{Difference, difference};
 pub use self::first_difference::{RankTable, first_difference};
 pub use self::judge::{Grade, JudgedIn, JudgedRow, Judging, Verdict, judge_call};
+pub use self::leaf::dtype_shown;
 use self::leaf::{Shown, requires_grad_text};
 use crate::matching::Keys;
 use crate::metrics::{METRIC_HEADERS, in_columns};
