@@ -71,7 +71,7 @@ def test_real_inputs(tmp_path: Path) -> None:
     ended = run_ut(
         "-api_info", case / "dump" / "dump.json", "-o", "out", "-save_error_data", "-d", "cpu", cwd=tmp_path
     )
-    assert ended.code == 1, ended
+    assert ended.code == 0, ended
     same_tables(tables(tmp_path / "out"), case / "expected", about_equal)
     expected = (case / "expected" / "error_data_files.txt").read_text().split()
     assert error_files(tmp_path) == sorted(expected)
@@ -86,7 +86,7 @@ def test_inputs_of_statistics(tmp_path: Path) -> None:
     ended = run_ut(
         "-api_info", case / "dump.json", "-o", "out", "-save_error_data", "-d", "cpu", cwd=tmp_path
     )
-    assert ended.code == 1, ended
+    assert ended.code == 0, ended
     same_tables(tables(tmp_path / "out"), case / "expected", of_like_size)
     expected = (case / "expected" / "error_data_files.txt").read_text().split()
     assert error_files(tmp_path) == sorted(expected)

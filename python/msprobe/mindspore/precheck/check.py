@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from msprobe import _native
 from msprobe.core.tensor import save_npy
-from msprobe.mindspore.log import logger
+from msprobe.core.common.log import logger
 from msprobe.mindspore.precheck.errors import missing
 from msprobe.mindspore.precheck.sides import MindSporeSide, TorchSide, flat
 from msprobe.mindspore.precheck.values import Array, make_value

@@ -166,7 +166,13 @@ def raised(tensor):
 def make_inputs(settings, seed):
     generator = torch.Generator().manual_seed(seed)
     forward = settings["forward"]
-    args = converted(settings, build(forward.get("input_args") or [], settings, generator))
+    recorded = list(forward.get("input_args") or [])
+    if settings["name"] == "cross_entropy" and len(recorded) > 1 and isinstance(recorded[1], dict):
+        # Classes begin at 0; what is below is left out of the loss.
+        low = recorded[1].get("Min")
+        if isinstance(low, (int, float)) and low <= 0:
+            recorded[1] = {**recorded[1], "Min": 0, "Min_except_inf_nan": 0}
+    args = converted(settings, build(recorded, settings, generator))
     kwargs = {key: build(value, settings, generator) for key, value in (forward.get("input_kwargs") or {}).items()}
     gradients = []
     if settings["propagation"] == "backward":
