@@ -24,6 +24,8 @@ SPACE = " "
 _FIRST_NUMBER, _STATUS = 4, 21
 _NUMBERS = slice(_FIRST_NUMBER, _STATUS)
 _ULP = {18, 19, 20}
+DRAWN_SHAPES = {"Tensor.masked_select.0.forward.output.0"}
+"""How many elements it selects follows from the mask that is drawn."""
 
 
 def same_tables(found: Tables, expected: Path, numbers: Any, suffix: str = "") -> None:
@@ -34,7 +36,8 @@ def same_tables(found: Tables, expected: Path, numbers: Any, suffix: str = "") -
     wanted = rows_of(details)
     assert [row[0] for row in found.details] == [row[0] for row in wanted]
     for row, want in zip(found.details, wanted):
-        assert row[:_FIRST_NUMBER] == want[:_FIRST_NUMBER], row
+        known = _FIRST_NUMBER - 1 if row[0] in DRAWN_SHAPES else _FIRST_NUMBER
+        assert row[:known] == want[:known], row
         assert row[_STATUS:] == want[_STATUS:], row
         assert [cell == SPACE for cell in row] == [cell == SPACE for cell in want], row
         if row == wanted[0]:
