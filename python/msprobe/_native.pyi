@@ -395,7 +395,8 @@ def compare_key_data(
 
 @final
 class PrecheckCase:
-    """One API of a dump that is to be checked: what was recorded of it, and what is decided before it runs."""
+    """One API of a dump that is to be checked: what was recorded of it, and what is decided before it
+    runs."""
 
     @property
     def full_name(self) -> str:
@@ -431,8 +432,10 @@ class PrecheckCase:
 class PrecheckPlan:
     """The APIs of a dump in their order.
 
-    ``api_info`` is dump.json; ``api_names`` are black and white lists of bare names. ``filter_api`` leaves out APIs
-    whose arguments an earlier one had. Raises ParseJsonException for what is no dump and ValueError with the text
+    ``api_info`` is dump.json; ``api_names`` are black and white lists of bare names. ``filter_api`` leaves
+    out APIs
+    whose arguments an earlier one had. Raises ParseJsonException for what is no dump and ValueError with
+    the text
     ``api name contains special characters, please check!`` for a name that could be code of a sheet.
     """
 
@@ -441,8 +444,8 @@ class PrecheckPlan:
         api_info: _Path,
         framework: Literal["pytorch", "mindspore"] = "pytorch",
         filter_api: bool = False,
-        white_list: Sequence[str] = (),
-        black_list: Sequence[str] = (),
+        white_list: Sequence[str] = ...,
+        black_list: Sequence[str] = ...,
     ) -> PrecheckPlan: ...
     def __len__(self) -> int: ...
     @property
@@ -482,7 +485,8 @@ class PrecheckOutcome:
     @staticmethod
     def from_json(text: str) -> PrecheckOutcome: ...
 
-# A leaf is a ``Described`` (``describe(tensor)`` of a CPU tensor or numpy array), None, bool, int, float, str, or any
+# A leaf is a ``Described`` (``describe(tensor)`` of a CPU tensor or numpy array), None, bool, int, float,
+# str, or any
 # other object, of which only the type counts (a dict: its keys too).
 _Leaf = Any
 
@@ -500,16 +504,20 @@ def precheck_compare(
 ) -> PrecheckOutcome:
     """The outputs of one PyTorch API on the device against those of the bench.
 
-    Gradients are None where there was no backward run; ``backward_message`` then tells why, or is empty where none was
-    recorded. ``notes`` are facts for the page and the summary: ``inputs`` (texts such as ``float16(3, 4)``), ``place``
-    (line of the user's code), ``seconds``. Raises IndexError ``list index out of range`` where the device has fewer
+    Gradients are None where there was no backward run; ``backward_message`` then tells why, or is empty
+    where none was
+    recorded. ``notes`` are facts for the page and the summary: ``inputs`` (texts such as ``float16(3,
+    4)``), ``place``
+    (line of the user's code), ``seconds``. Raises IndexError ``list index out of range`` where the device
+    has fewer
     outputs than the bench (with ``strict`` this is an error row instead).
     """
 
 def precheck_skip(
     full_name: str, message: str, *, failed: bool = False, notes: Mapping[str, Any] | None = None
 ) -> PrecheckOutcome:
-    """The rows of a PyTorch API that was not run, or that raised. ``failed``: it crashed, hung or ran out of memory,
+    """The rows of a PyTorch API that was not run, or that raised. ``failed``: it crashed, hung or ran out
+    of memory,
     and is counted as an error in the summary though its rows say SKIP."""
 
 def precheck_compare_mindspore(
@@ -521,15 +529,18 @@ def precheck_compare_mindspore(
     *,
     notes: Mapping[str, Any] | None = None,
 ) -> PrecheckOutcome:
-    """Pairs of (bench, tested) leaves of a MindSpore API; a failure makes its direction SKIP. Leaves of bfloat16 may be
+    """Pairs of (bench, tested) leaves of a MindSpore API; a failure makes its direction SKIP. Leaves of
+    bfloat16 may be
     torch tensors. Python numbers are allowed: their type is what is shown."""
 
 @final
 class PrecheckTable:
-    """The two csv files of a check. Rows of one API are appended at once, under a lock, and never half: what an
+    """The two csv files of a check. Rows of one API are appended at once, under a lock, and never half:
+    what an
     interrupted run left of one is cut off when it is resumed.
 
-    ``resume`` is the result csv of an earlier run. Raises ValueError with the reference's text for a wrong name.
+    ``resume`` is the result csv of an earlier run. Raises ValueError with the reference's text for a wrong
+    name.
     ``stamp`` is made of the clock where it is None.
     """
 
@@ -553,10 +564,12 @@ class PrecheckTable:
     ) -> tuple[str, int, list[Path]]:
         """Ends the run: the paragraph for people, the exit code, and the files (csv, page)."""
 
-# Which direction of a list of leaves overflows: max +inf, min -inf, or a NaN; None where a bool is among them.
-def precheck_overflows(leaves: Sequence[_Leaf]) -> bool | None: ...
+# Which direction of a list of leaves overflows: max +inf, min -inf, or a NaN; None where a bool is among
+# them.
+def precheck_overflows(values: Sequence[_Leaf]) -> bool | None: ...
 
-# Level (``info``, ``warning``, ``error``) and text of section 6 for an API that ran. ``strict``: "normal" only where
+# Level (``info``, ``warning``, ``error``) and text of section 6 for an API that ran. ``strict``: "normal"
+# only where
 # something overflowed.
 def precheck_overflow_message(
     full_name: str,
@@ -576,7 +589,10 @@ def compare_prechecks(
 
 # Writes the script of one operator and its data beside it; answers with the path of the script.
 def generate_operator_script(
-    config: _Path, out_path: _Path, framework: Literal["pytorch", "mindspore"], log: Callable[[str, str], None]
+    config: _Path,
+    out_path: _Path,
+    framework: Literal["pytorch", "mindspore"],
+    log: Callable[[str, str], None],
 ) -> Path: ...
 
 # The bare name's standard: binary_consistency, absolute_threshold, ulp_compare, thousandth_threshold,

@@ -46,7 +46,7 @@ def run(*arguments: Any, cwd: Path, name: str = "run_ut") -> subprocess.Complete
 def test_statistics(tmp_path: Path) -> None:
     case = GOLDEN / "ms_run_ut_statistics"
     ended = run("-api_info", case / "dump.json", "-o", "out", "-save_error_data", cwd=tmp_path)
-    assert ended.returncode == 1, ended
+    assert ended.returncode == 0, ended
     same_tables(tmp_path / "out", case / "expected", 1e-6)
     saved = {path.name for path in (tmp_path / "out" / "error_data").iterdir()}
     assert {"Mint.sin.0.forward.input.0.npy", "Mint.sin.0.forward.output.0.npy"} <= saved
@@ -57,7 +57,7 @@ def test_several_processes_find_the_same(tmp_path: Path) -> None:
     ended = run(
         "-api_info", case / "dump.json", "-o", "out", "-d", "0", "1", cwd=tmp_path, name="multi_run_ut"
     )
-    assert ended.returncode == 1, ended
+    assert ended.returncode == 0, ended
     expected = rows_of(case / "expected" / "accuracy_checking_result.csv")
     assert sorted(tables(tmp_path / "out").result) == sorted(expected)
 

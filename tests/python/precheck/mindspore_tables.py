@@ -12,7 +12,7 @@ _LOOSE = ("exp", "sin", "matmul")
 
 
 def same_tables(out: Path, expected: Path, tolerance: float) -> None:
-    """Rows, order, statuses and messages are equal; numbers within the tolerance, 1e-6 where libraries differ."""
+    """Rows, order, statuses and messages are equal; numbers within the tolerance, or 1e-6."""
     found = tables(out)
     assert found.result_bytes == (expected / "accuracy_checking_result.csv").read_bytes()
     wanted = rows_of(expected / "accuracy_checking_details.csv")

@@ -194,7 +194,7 @@ def test_bad_operators_cost_themselves(tmp_path: Path) -> None:
         cwd=tmp_path,
         name="multi_run_ut",
     )
-    assert ended.code == 1, ended
+    assert ended.code == 0, ended
     rows = {row[0]: row[1:] for row in tables(tmp_path / "out").result[1:]}
     assert set(rows) == set(NAMES)
     for name in ("Torch.exp.0", "Torch.exp.1"):

@@ -24,6 +24,8 @@ SPACE = " "
 _FIRST_NUMBER, _STATUS = 4, 21
 _NUMBERS = slice(_FIRST_NUMBER, _STATUS)
 _ULP = {18, 19, 20}
+DRAWN_SHAPES = {"Tensor.masked_select.0.forward.output.0"}
+"""How many elements it selects follows from the mask that is drawn."""
 
 
 def same_tables(found: Tables, expected: Path, numbers: Any, suffix: str = "") -> None:
@@ -34,7 +36,8 @@ def same_tables(found: Tables, expected: Path, numbers: Any, suffix: str = "") -
     wanted = rows_of(details)
     assert [row[0] for row in found.details] == [row[0] for row in wanted]
     for row, want in zip(found.details, wanted):
-        assert row[:_FIRST_NUMBER] == want[:_FIRST_NUMBER], row
+        known = _FIRST_NUMBER - 1 if row[0] in DRAWN_SHAPES else _FIRST_NUMBER
+        assert row[:known] == want[:known], row
         assert row[_STATUS:] == want[_STATUS:], row
         assert [cell == SPACE for cell in row] == [cell == SPACE for cell in want], row
         if row == wanted[0]:
@@ -71,7 +74,7 @@ def test_real_inputs(tmp_path: Path) -> None:
     ended = run_ut(
         "-api_info", case / "dump" / "dump.json", "-o", "out", "-save_error_data", "-d", "cpu", cwd=tmp_path
     )
-    assert ended.code == 1, ended
+    assert ended.code == 0, ended
     same_tables(tables(tmp_path / "out"), case / "expected", about_equal)
     expected = (case / "expected" / "error_data_files.txt").read_text().split()
     assert error_files(tmp_path) == sorted(expected)
@@ -86,7 +89,7 @@ def test_inputs_of_statistics(tmp_path: Path) -> None:
     ended = run_ut(
         "-api_info", case / "dump.json", "-o", "out", "-save_error_data", "-d", "cpu", cwd=tmp_path
     )
-    assert ended.code == 1, ended
+    assert ended.code == 0, ended
     same_tables(tables(tmp_path / "out"), case / "expected", of_like_size)
     expected = (case / "expected" / "error_data_files.txt").read_text().split()
     assert error_files(tmp_path) == sorted(expected)

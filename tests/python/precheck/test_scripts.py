@@ -73,7 +73,11 @@ def test_what_is_printed_has_the_rows_of_the_reference(
 
 @pytest.mark.parametrize(
     ("api", "propagation"),
-    [("Functional.conv2d.0", "backward"), ("Torch.tanh.0", "forward"), ("Functional.cross_entropy.0", "forward")],
+    [
+        ("Functional.conv2d.0", "backward"),
+        ("Torch.tanh.0", "forward"),
+        ("Functional.cross_entropy.0", "forward"),
+    ],
 )
 def test_what_the_generator_of_the_reference_stumbles_over_runs(
     api: str,

@@ -105,8 +105,8 @@ impl Told {
         .collect();
         answer.next_step = match answer.culprit.as_ref().map(|culprit| culprit.name.clone()) {
             Some(name) => Some(format!(
-                "`msprobe op_generate --from DETAILS.csv --api {name}` with the details given as -npu writes a script that \
-                 runs this operator alone"
+                "`msprobe op_generate --from DETAILS.csv --api {name} -api_info dump.json` with the details given as \
+                 -npu writes a script that runs this operator alone"
             )),
             None if compared == 0 => Some("check that both files come from the same dump".to_owned()),
             None => None,

@@ -103,7 +103,8 @@ pub(super) fn of_block<W: Real>(
             let both_nan = wide_t.is_nan() && cast.is_nan();
             let limit = casting.largest();
             let difference = casting.cast(wide_t.clamp(-limit, limit) - cast.clamp(-limit, limit)).abs();
-            let far = !(difference / (wide_g.abs() + epsilon.to_f64()) <= limits.rtol);
+            let relative = difference / (wide_g.abs() + epsilon.to_f64());
+            let far = relative > limits.rtol || relative.is_nan();
             sums.non_finite_far += u64::from(far && !both_nan);
             sums.keep_square(0.0);
         } else if magnitude <= small_value {

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from msprobe import _native
+from msprobe.core.common.log import logger
 from msprobe.core.precheck.arguments import add_paths, add_timeout
 from msprobe.core.precheck.pool import Job, Lost, Pool
 from msprobe.core.precheck.settings import check_dump_path
-from msprobe.mindspore.log import logger
 from msprobe.mindspore.precheck.check import Checker
 from msprobe.mindspore.precheck.workers import FACTORY
 

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from msprobe import _native
+from msprobe.core.common.exceptions import ApiAccuracyCheckerException
+from msprobe.core.common.log import logger
 from msprobe.core.tensor import save_npy
-from msprobe.mindspore.log import logger
 from msprobe.mindspore.precheck.errors import missing
 from msprobe.mindspore.precheck.sides import MindSporeSide, TorchSide, flat
 from msprobe.mindspore.precheck.values import Array, make_value
@@ -66,6 +67,8 @@ class Checker:
     def _call(self, case: _native.PrecheckCase) -> _Call:
         if case.forward is None:
             raise missing("input is not a dict")
+        if "." in case.name or not case.name:
+            raise ApiAccuracyCheckerException(ApiAccuracyCheckerException.WrongValue)
         described = case.forward.get("input_args")
         if not isinstance(described, list):
             raise missing("input_args field in api_info.json is missing")

@@ -97,7 +97,8 @@ def _tensor(info: Mapping[str, Any], data_dir: Path | None) -> Array:
     shape = tuple(_field(info, "shape"))
     if data_dir is not None:
         return Array(_read(data_dir, str(_field(info, "data_name"))), dtype)
-    return Array(_drawn(dtype, shape, _field(info, "Min"), _field(info, "Max")), dtype)
+    high, low = _field(info, "Max"), _field(info, "Min")
+    return Array(_drawn(dtype, shape, low, high), dtype)
 
 
 def _field(info: Mapping[str, Any], name: str) -> Any:

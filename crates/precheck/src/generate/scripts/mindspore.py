@@ -1,7 +1,8 @@
-"""Runs one recorded operator of MindSpore by itself and holds it against the same operator of PyTorch on the CPU.
+"""Runs one recorded operator of MindSpore by itself, against the same operator of PyTorch on the CPU.
 
-Needs MindSpore, PyTorch and numpy, and nothing else. What to run is in the JSON file beside this script, which has the
-same name. Writes ./op_result_output/accuracy_checking_result_TIME.csv and accuracy_checking_details_TIME.csv.
+Needs MindSpore, PyTorch and numpy, and nothing else. What to run is in the JSON file of the same name
+beside this script. Writes accuracy_checking_result_TIME.csv and accuracy_checking_details_TIME.csv to
+./op_result_output.
 
 Exit code: 0 every output is good, 1 something is wrong, 2 it could not be run.
 """
@@ -220,7 +221,9 @@ def main():
             print(f"iter: {iteration}:")
             bench, tested = kept(run_torch(settings), settings), kept(run_mindspore(settings), settings)
             if len(bench) != len(tested):
-                print(f"PyTorch gives {len(bench)} outputs and MindSpore {len(tested)}: compared by their place")
+                print(
+                    f"PyTorch gives {len(bench)} outputs and MindSpore {len(tested)}: compared by their place"
+                )
             rows = []
             for index, pair in enumerate(zip(bench, tested)):
                 rows.append([f"{name}.{direction}.output.{index}", *compare(*pair)])

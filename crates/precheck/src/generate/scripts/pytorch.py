@@ -4,7 +4,7 @@ Needs PyTorch and nothing else. What to run is in the JSON file beside this scri
 
     python SCRIPT.py                 cuda or npu if there is one, else the CPU
     python SCRIPT.py --device cpu
-    python SCRIPT.py --shrink        looks for smaller inputs that fail as well, and writes them beside the script
+    python SCRIPT.py --shrink        looks for smaller inputs that fail as well, writes them beside it
 
 Exit code: 0 every output is good, 1 something is wrong, 2 it could not be run.
 """
@@ -166,8 +166,16 @@ def raised(tensor):
 def make_inputs(settings, seed):
     generator = torch.Generator().manual_seed(seed)
     forward = settings["forward"]
-    args = converted(settings, build(forward.get("input_args") or [], settings, generator))
-    kwargs = {key: build(value, settings, generator) for key, value in (forward.get("input_kwargs") or {}).items()}
+    recorded = list(forward.get("input_args") or [])
+    if settings["name"] == "cross_entropy" and len(recorded) > 1 and isinstance(recorded[1], dict):
+        # Classes begin at 0; what is below is left out of the loss.
+        low = recorded[1].get("Min")
+        if isinstance(low, (int, float)) and low <= 0:
+            recorded[1] = {**recorded[1], "Min": 0, "Min_except_inf_nan": 0}
+    args = converted(settings, build(recorded, settings, generator))
+    kwargs = {
+        key: build(value, settings, generator) for key, value in (forward.get("input_kwargs") or {}).items()
+    }
     gradients = []
     if settings["propagation"] == "backward":
         backward = settings["backward"]
@@ -204,7 +212,10 @@ def metrics(standard, bench, device):
     if device.dtype not in FLOATS:
         standard = "binary_consistency"
     if standard == "binary_consistency":
-        return [("Compare Standard", "Binary Equality Standard"), ("Error Rate", share(bench != device.to(bench.dtype)))]
+        return [
+            ("Compare Standard", "Binary Equality Standard"),
+            ("Error Rate", share(bench != device.to(bench.dtype))),
+        ]
     b, d = bench.to(torch.float64), device.to(torch.float64)
     error, size = (b - d).abs(), b.abs()
     relative = error / (size + (2.0**-52 if bench.dtype == torch.float64 else 2.0**-23))
@@ -247,7 +258,9 @@ def judge(bench, device):
         rate = share(bench != device.to(bench.dtype))
         return f"{rate:.6g} of the elements differ" if rate else ""
     b, d = bench.to(torch.float64).reshape(-1), device.to(torch.float64).reshape(-1)
-    agree = (torch.isnan(b) & torch.isnan(d)) | (bench.to(device.dtype).reshape(-1) == device.reshape(-1)) & torch.isinf(d)
+    agree = (torch.isnan(b) & torch.isnan(d)) | (
+        bench.to(device.dtype).reshape(-1) == device.reshape(-1)
+    ) & torch.isinf(d)
     b, d = b[~agree], d[~agree]
     if not b.numel():
         return ""
@@ -292,7 +305,8 @@ def compare(settings, bench, device, say):
         return wrong
     if not isinstance(bench, torch.Tensor):
         same = bench == device
-        say(f"{'PASS' if same else 'ERROR'}: out_device and out_bench {'equals.' if same else 'is not equal!'}")
+        ends = "PASS: out_device and out_bench equals."
+        say(ends if same else "ERROR: out_device and out_bench is not equal!")
         return [] if same else [f"{device!r} is not {bench!r}"]
     device = device.detach().cpu()
     bench = bench.detach()
@@ -302,8 +316,14 @@ def compare(settings, bench, device, say):
         say("Both out_device and out_bench have zero elements.")
         return []
     if (bench.dtype in FLOATS) != (device.dtype in FLOATS):
-        return [f"ERROR: out_device dtype is {device.dtype}, out_bench dtype is {bench.dtype}, not comparable."]
-    rows = [("Shape", device.shape), ("Dtype of out_device", device.dtype), ("Dtype of out_bench", bench.dtype)]
+        return [
+            f"ERROR: out_device dtype is {device.dtype}, out_bench dtype is {bench.dtype}, not comparable."
+        ]
+    rows = [
+        ("Shape", device.shape),
+        ("Dtype of out_device", device.dtype),
+        ("Dtype of out_bench", bench.dtype),
+    ]
     say(text_of(rows + metrics(settings["standard"], bench, device)))
     wrong = judge(bench, device)
     return [wrong] if wrong else []
@@ -334,7 +354,12 @@ def cut(value, size, smaller):
 def plainer(value):
     """Every float tensor with values of a quarter of the bits."""
     return tuple(
-        each(lambda t: ((t.detach() * 4).round() / 4).requires_grad_(t.requires_grad) if t.dtype in FLOATS else t, part)
+        each(
+            lambda t: (
+                ((t.detach() * 4).round() / 4).requires_grad_(t.requires_grad) if t.dtype in FLOATS else t
+            ),
+            part,
+        )
         for part in value
     )
 
@@ -362,7 +387,9 @@ def shrink(settings, inputs, device):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--device", help="cpu, cuda:0, npu:0, ...")
     parser.add_argument("--shrink", action="store_true", help="look for smaller inputs that fail as well")
     asked = parser.parse_args()
