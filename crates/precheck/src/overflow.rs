@@ -114,7 +114,13 @@ mod tests {
     fn bools_are_left_out() {
         let flag = Leaf::Plain { type_text: "<class 'bool'>".into(), value: Plain::Int("1".into()) };
         assert_eq!(overflows(std::slice::from_ref(&flag)), None);
-        let (level, text) = message("Torch.equal.0", Some(&[flag.clone()]), Some(&[flag]), None, false);
+        let (level, text) = message(
+            "Torch.equal.0",
+            Some(std::slice::from_ref(&flag)),
+            Some(std::slice::from_ref(&flag)),
+            None,
+            false,
+        );
         assert_eq!(level, Level::Warning);
         assert!(text.starts_with("The output of Torch.equal.0 is bool type.This dtype"), "{text}");
         assert_eq!(overflows(&[Leaf::None]), Some(false));

@@ -1,6 +1,7 @@
 //! The end of a check: a paragraph, and a page with every API, pictures of the errors, and the way to one of them alone.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
@@ -126,7 +127,7 @@ impl Summary {
             end.device
         );
         if !tables.done().is_empty() {
-            sentence.push_str(&format!(" ({} of them in an earlier run)", tables.done().len()));
+            let _ = write!(sentence, " ({} of them in an earlier run)", tables.done().len());
         }
         if end.was_interrupted {
             sentence.push_str("; it was interrupted");
@@ -241,14 +242,18 @@ fn line(told: &Told) -> String {
     match &told.measure {
         Some(decision) => {
             let value = decision.value.map_or_else(|| "none".to_owned(), |value| format!("{value:.6}"));
-            text.push_str(&format!("  {} {value} (limit {})", decision.measure, decision.limit));
+            let _ = write!(text, "  {} {value} (limit {})", decision.measure, decision.limit);
         }
-        None if told.has_failed => text.push_str(&format!("  {}", told.reason)),
-        None => text.push_str(&format!("  {}", told.worst)),
+        None if told.has_failed => {
+            let _ = write!(text, "  {}", told.reason);
+        }
+        None => {
+            let _ = write!(text, "  {}", told.worst);
+        }
     }
     for part in [&told.inputs, &told.place] {
         if !part.is_empty() {
-            text.push_str(&format!("  {part}"));
+            let _ = write!(text, "  {part}");
         }
     }
     text

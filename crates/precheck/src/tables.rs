@@ -112,7 +112,7 @@ impl Tables {
             [(&self.result, &table, of_result), (&self.details, &details, of_details)]
         {
             if let Some(missing) = headers.iter().find(|header| table.column(header).is_none()) {
-                return Err(TableError::Header { path: path.clone(), missing: *missing });
+                return Err(TableError::Header { path: path.clone(), missing });
             }
         }
         for row in 0..table.len() {
@@ -270,7 +270,7 @@ fn end_whole(path: &Path) -> io::Result<()> {
 fn whole_rows(file: &mut File) -> io::Result<u64> {
     file.seek(SeekFrom::Start(0))?;
     let mut reader = io::BufReader::new(file);
-    let mut chunk = [0; 1 << 16];
+    let mut chunk = vec![0; 1 << 16];
     let (mut offset, mut whole, mut is_quoted) = (0_u64, 0, false);
     loop {
         let count = reader.read(&mut chunk)?;

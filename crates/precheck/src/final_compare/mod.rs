@@ -191,7 +191,7 @@ fn judge_all(
                 tables.details.push(Row::skipped(&row_name, message.clone()).cells());
                 told.skipped(&row_name, message.clone());
                 if is_strict {
-                    accept(&mut pending, name, Status::Skip, &message, false, is_strict, tables, told);
+                    accept(&mut pending, &name, Status::Skip, &message, false, is_strict, tables, told);
                 } else {
                     tables.result(&row_name, Status::Skip, Status::Skip, &message);
                 }
@@ -203,7 +203,7 @@ fn judge_all(
                 let (status, message) = (row.status, row.message.clone());
                 told.row(&row_name, status, &message);
                 tables.details.push(row.cells());
-                accept(&mut pending, name, status, &message, is_unsupported, is_strict, tables, told);
+                accept(&mut pending, &name, status, &message, is_unsupported, is_strict, tables, told);
             }
         }
     }
@@ -215,7 +215,7 @@ fn judge_all(
 #[allow(clippy::too_many_arguments, reason = "a row, and where it goes")]
 fn accept(
     pending: &mut Option<Pending>,
-    name: RowName,
+    name: &RowName,
     status: Status,
     message: &str,
     is_unsupported: bool,

@@ -1,5 +1,6 @@
 //! One operator out of a dump: its entries as they stand there.
 
+use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -109,7 +110,7 @@ impl Extracted {
         let mut out = String::from("{");
         for (index, (key, value)) in members.iter().enumerate() {
             out.push_str(if index == 0 { "\n" } else { ",\n" });
-            out.push_str(&format!("{:INDENT$}{}: ", "", Value::from(key.as_str())));
+            let _ = write!(out, "{:INDENT$}{}: ", "", Value::from(key.as_str()));
             if let Ok(json) = Json::parse(value.as_bytes()) {
                 push_indented(&mut out, &json, 1);
             }
@@ -162,7 +163,7 @@ fn push_entry(out: &mut String, entry: &Json<'_>, data_dir: Option<&str>) {
         if index > 0 {
             out.push_str(", ");
         }
-        out.push_str(&format!("{}: ", Value::from(&**key)));
+        let _ = write!(out, "{}: ", Value::from(&**key));
         push_json(out, value, WITH_FILES.contains(&&**key).then_some(dir));
     }
     out.push('}');
@@ -187,7 +188,7 @@ fn push_json(out: &mut String, value: &Json<'_>, data_dir: Option<&str>) {
                 if index > 0 {
                     out.push_str(", ");
                 }
-                out.push_str(&format!("{}: ", Value::from(&**key)));
+                let _ = write!(out, "{}: ", Value::from(&**key));
                 match (data_dir, &**key, value) {
                     (Some(dir), "data_name", Json::Text(name)) => {
                         let file: PathBuf = Path::new(dir).join(&**name);
@@ -241,7 +242,7 @@ fn push_indented(out: &mut String, value: &Json<'_>, depth: usize) {
                     out.push(',');
                 }
                 line(out, depth + 1);
-                out.push_str(&format!("{}: ", Value::from(&**key)));
+                let _ = write!(out, "{}: ", Value::from(&**key));
                 push_indented(out, value, depth + 1);
             }
             line(out, depth);

@@ -4,6 +4,7 @@
 mod config;
 mod extract;
 
+use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -160,10 +161,10 @@ fn write_script(
     let mut text = Value::Object(settings).to_string();
     // Entries as they were recorded: NaN is known to Python's reader, and to no other.
     text.pop();
-    text.push_str(&format!(", \"forward\": {forward}"));
-    text.push_str(&format!(", \"backward\": {}", backward.unwrap_or("null")));
+    let _ = write!(text, ", \"forward\": {forward}");
+    let _ = write!(text, ", \"backward\": {}", backward.unwrap_or("null"));
     if let Some(real) = &extracted.real_data_path {
-        text.push_str(&format!(", \"real_data_path\": {}", Value::from(real.as_str())));
+        let _ = write!(text, ", \"real_data_path\": {}", Value::from(real.as_str()));
     }
     text.push_str("}\n");
     let script = match framework {

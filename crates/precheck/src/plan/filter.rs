@@ -1,5 +1,7 @@
 //! Which calls have the same arguments, so that one of them is enough.
 
+use std::fmt::Write;
+
 use msprobe_dump::read::Json;
 
 /// What two calls must have alike: arguments that are described, without their largest and smallest value, and all keyword
@@ -45,7 +47,9 @@ fn push(text: &mut String, value: &Json<'_>) {
         }
         // NaN is not itself, but what was read once is the same object to Python's lists only there.
         Json::Float(value) => text.push_str(&value.to_string()),
-        Json::Text(value) => text.push_str(&format!("{value:?}")),
+        Json::Text(value) => {
+            let _ = write!(text, "{value:?}");
+        }
         Json::List(elements) => {
             text.push('[');
             for element in elements {
@@ -74,7 +78,7 @@ fn push_map(text: &mut String, members: &[(std::borrow::Cow<'_, str>, Json<'_>)]
     parts.sort_unstable();
     text.push('{');
     for (key, part) in parts {
-        text.push_str(&format!("{key:?}:{part},"));
+        let _ = write!(text, "{key:?}:{part},");
     }
     text.push('}');
 }

@@ -153,7 +153,7 @@ impl Plan {
         let header = file.header();
         match checker {
             Checker::PyTorch => {
-                plan.framework = "pytorch".to_owned();
+                "pytorch".clone_into(&mut plan.framework);
                 let says = header.dump_data_dir.as_deref().unwrap_or("null");
                 if !matches!(says, "null" | "\"\"" | "false" | "0" | "[]" | "{}") {
                     plan.data_dir = Some(directory.join(TENSORS));

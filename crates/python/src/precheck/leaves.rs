@@ -34,7 +34,7 @@ impl Held {
             return plain(Plain::Text(text.to_string_lossy().into_owned()));
         }
         if value.hasattr("storage_bytes")? {
-            return value.extract().map(Held::Tensor).map_err(Into::into);
+            return value.extract().map(Held::Tensor);
         }
         let keys = value.cast::<PyDict>().ok().map(|dict| {
             dict.keys()

@@ -166,7 +166,7 @@ fn pass<W: Real>(
             }
             sums
         },
-        Sums::merge,
+        |all, more| all.merge(&more),
     )
 }
 

@@ -163,7 +163,7 @@ impl Sums {
         bin.1 = larger(bin.1, error);
     }
 
-    pub(super) fn merge(mut self, other: Sums) -> Sums {
+    pub(super) fn merge(mut self, other: &Sums) -> Sums {
         self.unequal += other.unequal;
         self.agreeing += other.agreeing;
         self.dot += other.dot;
