@@ -1,6 +1,6 @@
 """No false alarm: operators of real models, collected with our own debugger, pass or are known limits.
 
-The rules were looked at with the first half of the models; the other half shows that they hold.
+The list of limits was written while looking at all of these models, so they prove nothing about others.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from tests.python.precheck.collect import DTYPES, MODELS
 from tests.python.precheck.known_limits import Row, reason_of
 from tests.python.precheck.running import ROOT, run_ut, tables
 
-TUNED, SHOWN = ("gpt2", "bert", "resnet"), ("llama", "t5", "vit")
-LEAST_OPERATORS = 80
+# In float16 the optimizer is left out, and ResNet has few operators of other kinds.
+LEAST_OPERATORS = 30
 _DTYPE, _STATUS, _MESSAGE = 2, 21, 22
 # What may be left out without a result of its own.
 _SKIPPED_FOR = (
@@ -51,10 +51,6 @@ def dump_of(
         )
         (dumps[name, dtype],) = directory.glob("step0/rank*/dump.json")
     return dumps[name, dtype]
-
-
-def test_every_model_is_in_a_half() -> None:
-    assert sorted(TUNED + SHOWN) == sorted(MODELS)
 
 
 @pytest.mark.slow
