@@ -4,6 +4,7 @@ use msprobe_report::answer::{Answer, Culprit, NotCompared, Scope, Section, Statu
 use msprobe_report::counted;
 
 use crate::status::Status;
+use crate::verdict::BOTH_NONE;
 
 /// Operators that are named.
 const NAMED: usize = 20;
@@ -25,7 +26,9 @@ pub(super) struct Told {
 
 impl Told {
     pub(super) fn skipped(&mut self, row: &str, message: String) {
-        self.skipped_rows.push((row.to_owned(), message));
+        if message.trim() != BOTH_NONE {
+            self.skipped_rows.push((row.to_owned(), message));
+        }
     }
 
     pub(super) fn row(&mut self, row: &str, status: Status, message: &str) {
@@ -119,5 +122,23 @@ impl Told {
         };
         let sections = vec![Section::lines("Failed", lines(&self.bad_rows))];
         (answer, sections)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status_with_skipped(message: &str) -> AnswerStatus {
+        let mut told = Told::default();
+        told.api("Torch.mul.0", Status::Pass);
+        told.row("Torch.mul.0.backward.output.1", Status::Skip, message);
+        told.answer().0.status
+    }
+
+    #[test]
+    fn an_output_neither_side_has_lacks_nothing() {
+        assert_eq!(status_with_skipped(BOTH_NONE), AnswerStatus::WithinTolerance);
+        assert_eq!(status_with_skipped("no benchmark"), AnswerStatus::Incomplete);
     }
 }

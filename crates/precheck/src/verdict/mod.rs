@@ -14,6 +14,9 @@ use crate::names::Call;
 use crate::outcome::{Notes, Outcome, Picture, Worst};
 use crate::status::Status;
 
+/// The message of an output that neither side has: there is nothing to compare.
+pub(crate) const BOTH_NONE: &str = "Bench output is None, skip this test.";
+
 /// Shares of zeros further apart than this are an error of a dropout, from so many elements on.
 const ZERO_SHARE: f64 = 0.1;
 const ZERO_ELEMENTS: usize = 100;
@@ -178,7 +181,7 @@ fn judge(name: &str, bench: &Leaf<'_>, device: &Leaf<'_>, is_strict: bool) -> Ju
             }
             judged
         }
-        (Leaf::None, Leaf::None) => Judged::new(Status::Skip, "Bench output is None, skip this test."),
+        (Leaf::None, Leaf::None) => Judged::new(Status::Skip, BOTH_NONE),
         (Leaf::Other { keys: Some(bench), .. }, Leaf::Other { keys: Some(device), .. }) => {
             let is_same = bench.len() == device.len() && bench.iter().all(|key| device.contains(key));
             if is_same {
