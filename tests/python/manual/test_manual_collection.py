@@ -139,11 +139,18 @@ def test_overflow(tmp_path: Path) -> None:
         assert (result.path(dump="npu_dump") / "dump_tensor_data" / tensor["data_name"]).is_file()
 
 
-def test_analysis_of_overflow_is_not_in_this_version(tmp_path: Path) -> None:
-    result = runs.run(tmp_path, "-m", "msprobe", *snippets.OVERFLOW_ANALYSIS)
-    assert result.returncode == 2
-    assert "run_overflow_check is not in this version" in result.stderr
-    assert "msprobe overflow_check -i" in result.stderr
+def test_analysis_of_overflow(tmp_path: Path) -> None:
+    """Run where the dump of ``test_overflow`` lies."""
+    script = fill(
+        snippets.TWO_WINDOWS,
+        before="import torch\nbig = torch.full((2,), 1000.0)",
+        first="torch.exp(big)",
+        second="torch.add(big, 1)",
+    )
+    dump = run(tmp_path, snippets.OVERFLOW, script).path(dump="npu_dump")
+    result = runs.run(dump, "-m", "msprobe", *snippets.OVERFLOW_ANALYSIS)
+    assert result.returncode == 0, result.stderr
+    assert "Torch.exp.0" in result.stdout and "normal overflow" in result.stdout
 
 
 # Two processes that meet in a file, and use every function of the table that their backend has.

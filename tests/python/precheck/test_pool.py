@@ -90,8 +90,10 @@ def test_processes_that_do_not_start_end_the_run() -> None:
 
 
 INTERRUPTED = """
-import sys
+import signal
 from msprobe.core.precheck.pool import Job, Pool
+# Whoever runs the tests in the background has it ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 job = Job({factory!r}, {{"trace": {trace!r}, "bad": {{"2": "hang"}}}})
 try:
     Pool(job, [0], 600.0).run(range(5), lambda position, _: print(position, flush=True), print)
