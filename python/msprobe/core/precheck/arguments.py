@@ -26,6 +26,12 @@ def device_choice(text: str) -> DeviceChoice:
 class UniqueDevices(argparse.Action):
     """A list of devices, each once."""
 
+    def complaint(self, device: Any) -> str | None:
+        """What is wrong with one of them."""
+        if isinstance(device, int) and device < 0:
+            return "device id must be greater than or equal to 0"
+        return None
+
     def __call__(
         self,
         parser: argparse.ArgumentParser,
@@ -36,8 +42,8 @@ class UniqueDevices(argparse.Action):
         devices = list(values or [])
         if len(set(devices)) != len(devices):
             parser.error("device id must be unique")
-        if any(isinstance(device, int) and device < 0 for device in devices):
-            parser.error("device id must be greater than or equal to 0")
+        for complaint in filter(None, map(self.complaint, devices)):
+            parser.error(complaint)
         setattr(namespace, self.dest, devices)
 
 

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Callable
 
@@ -25,6 +25,20 @@ from msprobe.core.precheck.channel import Channel
 START_TIMEOUT_SECS = 300.0
 _MAX_FAILED_STARTS = 3
 _END_SECS = 5.0
+
+
+@contextlib.contextmanager
+def end_is_interruption() -> Iterator[None]:
+    """SIGTERM raises ``KeyboardInterrupt``, as Ctrl-C does: schedulers send it, and what is done is kept."""
+
+    def interrupt(_number: int, _frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @dataclass

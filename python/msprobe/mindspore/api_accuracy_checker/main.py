@@ -3,38 +3,28 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from msprobe import _native
 from msprobe.core.common.log import logger
-from msprobe.core.precheck.arguments import add_paths, add_timeout
-from msprobe.core.precheck.pool import Job, Lost, Pool
+from msprobe.core.precheck.arguments import UniqueDevices, add_paths, add_timeout
+from msprobe.core.precheck.pool import Job, Lost, Pool, end_is_interruption
 from msprobe.core.precheck.settings import check_dump_path
+from msprobe.core.precheck.telling import tell_end, tell_notes
 from msprobe.mindspore.precheck.check import Checker
 from msprobe.mindspore.precheck.workers import FACTORY
 
 MAX_DEVICE = 4095
 
 
-class _Devices(argparse.Action):
+class _Devices(UniqueDevices):
     """Device ids, each once and in range."""
 
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: str | Sequence[Any] | None,
-        option_string: str | None = None,
-    ) -> None:
-        devices = list(values or [])
-        for device in devices:
-            if not 0 <= device <= MAX_DEVICE:
-                parser.error(f"the argument 'device_id' must be in range [0, {MAX_DEVICE}], but got {device}")
-        if len(set(devices)) != len(devices):
-            parser.error("device id must be unique")
-        setattr(namespace, self.dest, devices)
+    def complaint(self, device: Any) -> str | None:
+        if not 0 <= device <= MAX_DEVICE:
+            return f"the argument 'device_id' must be in range [0, {MAX_DEVICE}], but got {device}"
+        return None
 
 
 def _run_ut_parser(parser: argparse.ArgumentParser) -> None:
@@ -61,8 +51,7 @@ def _multi_run_ut_parser(parser: argparse.ArgumentParser) -> None:
 
 def _begin(args: argparse.Namespace) -> tuple[_native.PrecheckPlan, _native.PrecheckTable, Path | None]:
     plan = _native.PrecheckPlan(check_dump_path(args.api_info_file), "mindspore")
-    for level, text in plan.notes:
-        getattr(logger, level)(text)
+    tell_notes(plan)
     if plan.framework not in ("mindspore", ""):
         raise NotImplementedError(
             f"dumps of {plan.framework} are not checked in this version; MindSpore's own and PyTorch's are"
@@ -77,10 +66,7 @@ def _end(
     table: _native.PrecheckTable, args: argparse.Namespace, command: str, device: str, is_interrupted: bool
 ) -> int:
     text, code, files = table.finish(command, args.api_info_file, device, is_interrupted)
-    for line in text.splitlines():
-        logger.info(line)
-    for file in files:
-        logger.info(f"written: {file}")
+    tell_end(text, files)
     return code
 
 
@@ -128,7 +114,8 @@ def multi_run_ut_command(args: argparse.Namespace) -> int:
 
     is_interrupted = False
     try:
-        pool.run([place for place, name in enumerate(names) if not table.is_done(name)], take, lose)
+        with end_is_interruption():
+            pool.run([place for place, name in enumerate(names) if not table.is_done(name)], take, lose)
     except KeyboardInterrupt:
         is_interrupted = True
     devices = ", ".join(map(str, args.device_id))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,14 +12,14 @@ from typing import Any
 
 from msprobe import _native
 from msprobe.core.precheck.arguments import DeviceChoice, add_timeout
-from msprobe.core.precheck.pool import Job, Lost, Pool
+from msprobe.core.precheck.pool import Job, Lost, Pool, end_is_interruption
 from msprobe.core.precheck.settings import Settings, check_dump_path, read_settings
+from msprobe.core.precheck.telling import tell_end
 from msprobe.pytorch.api_accuracy_checker.run_ut.run_ut import (
     DROPOUT_NOTE,
     _run_ut_parser,
     error_data_directory,
     make_plan,
-    tell_end,
 )
 from msprobe.pytorch.log import logger
 from msprobe.pytorch.precheck.functions import known_names
@@ -89,22 +88,16 @@ def run_parallel_ut(config: Config) -> int:
         table.add(_native.precheck_skip(names[lost.position], text, failed=True))
 
     is_interrupted = False
-    before = signal.signal(signal.SIGTERM, _interrupt)
     try:
-        pool.run(todo, take, lose)
+        with end_is_interruption():
+            pool.run(todo, take, lose)
     except KeyboardInterrupt:
         is_interrupted = True
         logger.warning(f"interrupted; go on with -csv_path {table.result_path}")
-    finally:
-        signal.signal(signal.SIGTERM, before)
     devices = ", ".join(str(device) for device in dict.fromkeys(config.devices))
     text, code, files = table.finish("multi_run_ut", args.api_info_file, devices, is_interrupted)
     tell_end(text, files)
     return code
-
-
-def _interrupt(_number: int, _frame: Any) -> None:
-    raise KeyboardInterrupt
 
 
 def _options(config: Config, error_data: Path | None) -> dict[str, Any]:

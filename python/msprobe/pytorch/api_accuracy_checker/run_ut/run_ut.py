@@ -10,6 +10,7 @@ from pathlib import Path
 from msprobe import _native
 from msprobe.core.precheck.arguments import UniqueDevices, add_extras, add_paths, device_choice
 from msprobe.core.precheck.settings import Settings, check_dump_path, read_settings
+from msprobe.core.precheck.telling import tell_end, tell_notes
 from msprobe.pytorch.log import logger
 from msprobe.pytorch.precheck.check import Checker
 from msprobe.pytorch.precheck.devices import choose_device, switch_compilation
@@ -89,22 +90,13 @@ def make_plan(args: argparse.Namespace, settings: Settings) -> _native.PrecheckP
         settings.white_list,
         settings.black_list,
     )
-    for level, text in plan.notes:
-        getattr(logger, level)(text)
+    tell_notes(plan)
     return plan
 
 
 def error_data_directory(args: argparse.Namespace, settings: Settings, stamp: str) -> Path | None:
     """Where data of errors goes, if it is kept."""
     return Path(settings.error_data_path) / f"ut_error_data{stamp}" if args.save_error_data else None
-
-
-def tell_end(text: str, files: list[Path]) -> None:
-    """The answer for people, and where the rest is."""
-    for line in text.splitlines():
-        logger.info(line)
-    for file in files:
-        logger.info(f"written: {file}")
 
 
 def _run_ut(parser: argparse.ArgumentParser | None = None) -> int:
