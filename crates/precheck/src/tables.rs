@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use msprobe_report::output::{make_directory, timestamp};
 use msprobe_report::push_csv_row;
@@ -19,6 +21,8 @@ use crate::verdict::{DETAILS, RESULT};
 
 /// What users were promised: for them and their group.
 const FILE_MODE: u32 = 0o640;
+/// How long to wait before looking again whether there is a name.
+const UNTIL_NEXT_NAME: Duration = Duration::from_millis(50);
 const RESULT_STEM: &str = "accuracy_checking_result_";
 const DETAILS_STEM: &str = "accuracy_checking_details_";
 
@@ -66,34 +70,37 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Begins two tables in a directory, or goes on with those of an earlier run.
+    /// Begins two tables in a directory, or goes on with those of an earlier run. New ones have the time in their names,
+    /// or what is given.
     pub fn open(
         output: &Path,
         checker: Checker,
         resume: Option<&Path>,
-        stamp: Option<&str>,
+        given: Option<&str>,
     ) -> Result<Tables, TableError> {
         let output = if output.as_os_str().is_empty() { Path::new(".") } else { output };
         make_directory(output).map_err(at(output))?;
-        let tables = match resume {
-            Some(result) => {
-                let (result, details, stamp) = resumed(result, checker)?;
-                Tables { result, details, output: output.to_owned(), stamp, checker, done: HashMap::new() }
-            }
-            None => {
-                let stamp = stamp.map_or_else(timestamp, str::to_owned);
-                let path = |stem: &str| output.join(format!("{stem}{stamp}.csv"));
-                let (result, details) = (path(RESULT_STEM), path(DETAILS_STEM));
-                let output = output.to_owned();
-                Tables { result, details, output, stamp, checker, done: HashMap::new() }
-            }
-        };
         let (of_result, of_details) = headers(checker);
-        if resume.is_none() {
-            begin(&tables.result, of_result)?;
-            begin(&tables.details, of_details)?;
-            return Ok(tables);
-        }
+        let Some(result) = resume else {
+            let (stamp, result) = loop {
+                let stamp = given.map_or_else(timestamp, str::to_owned);
+                let path = output.join(format!("{RESULT_STEM}{stamp}.csv"));
+                match begin(&path, of_result) {
+                    // Another run began in this second: names have no room for more than the time.
+                    Err(error) if given.is_none() && error.kind() == io::ErrorKind::AlreadyExists => {
+                        thread::sleep(UNTIL_NEXT_NAME);
+                    }
+                    begun => break begun.map(|()| (stamp, path.clone())).map_err(at(&path))?,
+                }
+            };
+            let details = output.join(format!("{DETAILS_STEM}{stamp}.csv"));
+            begin(&details, of_details).map_err(at(&details))?;
+            let output = output.to_owned();
+            return Ok(Tables { result, details, output, stamp, checker, done: HashMap::new() });
+        };
+        let (result, details, stamp) = resumed(result, checker)?;
+        let output = output.to_owned();
+        let tables = Tables { result, details, output, stamp, checker, done: HashMap::new() };
         tables.go_on(of_result, of_details)
     }
 
@@ -231,21 +238,13 @@ fn resumed(result: &Path, checker: Checker) -> Result<(PathBuf, PathBuf, String)
     Ok((result.to_owned(), details, stamp))
 }
 
-/// Makes a table with its header; one that is there is left as it is.
-fn begin(path: &Path, headers: &[&str]) -> Result<(), TableError> {
+/// Makes a table with its header, where there is none.
+fn begin(path: &Path, headers: &[&str]) -> io::Result<()> {
     let mut text = "\u{feff}".as_bytes().to_vec();
     push_csv_row(headers, CSV, &mut text);
-    let mut file = match OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(path) {
-        // Another process of the same check began it.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
-        file => file.map_err(at(path))?,
-    };
-    let set_mode = || {
-        use std::os::unix::fs::PermissionsExt;
-        file.set_permissions(std::fs::Permissions::from_mode(FILE_MODE))
-    };
-    set_mode().map_err(at(path))?;
-    file.write_all(&text).map_err(at(path))
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(path)?;
+    file.set_permissions(std::fs::Permissions::from_mode(FILE_MODE))?;
+    file.write_all(&text)
 }
 
 /// One write at the end of the file, with nobody else writing.
@@ -299,6 +298,14 @@ mod tests {
 
     fn outcome(name: &str) -> Outcome {
         skip(name, "a \"reason\",\nin two lines", false, Notes::default())
+    }
+
+    #[test]
+    fn two_runs_in_one_second_have_tables_of_their_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let [one, other] = [(); 2].map(|()| Tables::open(dir.path(), Checker::PyTorch, None, None).unwrap());
+        assert_ne!(one.result_path(), other.result_path());
+        assert_ne!(one.details_path(), other.details_path());
     }
 
     #[test]
